@@ -1,0 +1,362 @@
+package verifier
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/truegreen-dev/truegreen/receipts"
+)
+
+// ConfigFile is the path of the configuration in a repository.
+const ConfigFile = ".truegreen.yaml"
+
+// The formats of what a test command puts out.
+const (
+	FormatGo    = "go"    // the stream of go test -json on standard output
+	FormatJUnit = "junit" // a JUnit XML report in a file
+	FormatExit  = "exit"  // nothing but an exit code
+)
+
+// Limits of a configuration.
+const (
+	maxEntries = 64      // test commands
+	maxArgs    = 256     // arguments of one command
+	maxArg     = 4 << 10 // bytes of one argument, value or glob
+	maxList    = 64      // globs, variables, secrets, prepare commands
+	maxTimeout = 6 * 60 * 60
+	maxSize    = 1 << 50
+	maxPids    = 1 << 22
+
+	defaultReport = "report.xml"
+	defaultLevel  = 3
+	maxLevel      = 4
+)
+
+// DefaultTimeout is that of a test command, in seconds.
+const DefaultTimeout = 10 * 60
+
+// What to compare a patch with in a shallow clone that ends before the base.
+const (
+	ShallowRefuse = ""      // nothing: say what to fetch
+	ShallowEmpty  = "empty" // the empty tree
+)
+
+// Config is the configuration document. In a repository it is written as YAML;
+// see [ParseConfig]. Defaults are filled in, so the document means the same to
+// every later version.
+type Config struct {
+	V         int             `json:"v"`
+	Test      []TestEntry     `json:"test,omitempty"` // none: detected
+	Prepare   PrepareConfig   `json:"prepare"`
+	Isolation IsolationConfig `json:"isolation"`
+	Limits    LimitsConfig    `json:"limits"`
+	Shallow   string          `json:"shallow,omitempty"` // "" or "empty"
+}
+
+// A TestEntry is one test command.
+type TestEntry struct {
+	Name    string   `json:"name"`             // [a-z0-9][a-z0-9-]{0,31}, unique
+	Run     []string `json:"run"`              // the arguments, without a shell
+	Dir     string   `json:"dir"`              // where, relative to the tree's root
+	Format  string   `json:"format"`           // go, junit or exit
+	Report  string   `json:"report,omitempty"` // junit: the report's file name
+	Timeout int      `json:"timeout_s"`
+	Env     []string `json:"env,omitempty"`   // NAME=value, sorted by name
+	Paths   []string `json:"paths,omitempty"` // run only if a changed path matches; see [MatchPath]
+}
+
+// PrepareConfig says how dependencies are fetched.
+type PrepareConfig struct {
+	Run     [][]string `json:"run,omitempty"`     // instead of the detected fetchers
+	Secrets []string   `json:"secrets,omitempty"` // environment variables for the fetchers only, sorted
+	Network bool       `json:"network"`
+}
+
+// IsolationConfig says how much isolation is asked for.
+type IsolationConfig struct {
+	Level int `json:"level"` // the least that is accepted, 0 to 4
+}
+
+// LimitsConfig bounds each command. Zero is the sandbox's default.
+type LimitsConfig struct {
+	Pids   int64 `json:"pids,omitempty"`
+	Memory int64 `json:"memory_bytes,omitempty"`
+	Disk   int64 `json:"disk_bytes,omitempty"`
+	Output int64 `json:"output_bytes,omitempty"` // of each stream
+}
+
+// DefaultConfig returns the configuration of a repository that has none.
+func DefaultConfig() Config {
+	return Config{
+		V:         receipts.DocumentVersion,
+		Prepare:   PrepareConfig{Network: true},
+		Isolation: IsolationConfig{Level: defaultLevel},
+	}
+}
+
+// Document returns the canonical encoding of c.
+func (c Config) Document() ([]byte, error) {
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return receipts.Encode(&c)
+}
+
+// ParseConfigDocument reads what [Config.Document] wrote.
+func ParseConfigDocument(doc []byte) (Config, error) {
+	var c Config
+	if err := receipts.Decode(doc, &c); err != nil {
+		return Config{}, fmt.Errorf("configuration %w", err)
+	}
+	if err := c.check(); err != nil {
+		return Config{}, fmt.Errorf("configuration document: %w", err)
+	}
+	return c, nil
+}
+
+// fieldError is an error about one field, such as test[0].timeout.
+type fieldError struct{ field, why string }
+
+func (e *fieldError) Error() string {
+	if e.field == "" {
+		return e.why
+	}
+	// Both may quote the file.
+	return cut(e.field, 256) + ": " + cut(e.why, 512)
+}
+
+func fieldErrorf(field, format string, args ...any) error {
+	return &fieldError{field, fmt.Sprintf(format, args...)}
+}
+
+// check reports the first field of c that is not as documented.
+func (c *Config) check() error {
+	if c.V != receipts.DocumentVersion {
+		return fieldErrorf("v", "version %d is unknown", c.V)
+	}
+	if len(c.Test) > maxEntries {
+		return fieldErrorf("test", "more than %d entries", maxEntries)
+	}
+	names := make(map[string]bool)
+	for i := range c.Test {
+		at := fmt.Sprintf("test[%d]", i)
+		if err := c.Test[i].check(at); err != nil {
+			return err
+		}
+		if names[c.Test[i].Name] {
+			return fieldErrorf(at+".name", "another entry is named %q", c.Test[i].Name)
+		}
+		names[c.Test[i].Name] = true
+	}
+	if err := c.Prepare.check(); err != nil {
+		return err
+	}
+	if c.Shallow != ShallowRefuse && c.Shallow != ShallowEmpty {
+		return fieldErrorf("shallow", "%q is not refuse or empty", c.Shallow)
+	}
+	if c.Isolation.Level < 0 || c.Isolation.Level > maxLevel {
+		return fieldErrorf("isolation.level", "%d is not one of 0 to %d", c.Isolation.Level, maxLevel)
+	}
+	for _, l := range []struct {
+		field     string
+		value, to int64
+	}{
+		{"pids", c.Limits.Pids, maxPids},
+		{"memory", c.Limits.Memory, maxSize},
+		{"disk", c.Limits.Disk, maxSize},
+		{"output", c.Limits.Output, maxSize},
+	} {
+		if l.value < 0 || l.value > l.to {
+			return fieldErrorf("limits."+l.field, "%d is not one of 1 to %d", l.value, l.to)
+		}
+	}
+	return nil
+}
+
+func (e *TestEntry) check(at string) error {
+	if !isEntryName(e.Name) {
+		return fieldErrorf(at+".name", "%q is not 1 to 32 of a-z, 0-9 and -, beginning with a letter or digit", e.Name)
+	}
+	if err := checkCommand(at+".run", e.Run); err != nil {
+		return err
+	}
+	if err := checkDir(e.Dir); err != nil {
+		return fieldErrorf(at+".dir", "%q %v", e.Dir, err)
+	}
+	switch e.Format {
+	case FormatJUnit:
+		if !isFileName(e.Report) {
+			return fieldErrorf(at+".report", "%q is not a file name of letters, digits and . _ -", e.Report)
+		}
+	case FormatGo, FormatExit:
+		if e.Report != "" {
+			return fieldErrorf(at+".report", "only format junit has one")
+		}
+	default:
+		return fieldErrorf(at+".format", "%q is not go, junit or exit", e.Format)
+	}
+	if e.Timeout < 1 || e.Timeout > maxTimeout {
+		return fieldErrorf(at+".timeout", "not between 1s and 6h")
+	}
+	if err := checkEnv(at+".env", e.Env); err != nil {
+		return err
+	}
+	if len(e.Paths) > maxList {
+		return fieldErrorf(at+".paths", "more than %d globs", maxList)
+	}
+	for i, glob := range e.Paths {
+		if err := checkGlob(glob); err != nil {
+			return fieldErrorf(fmt.Sprintf("%s.paths[%d]", at, i), "%q: %v", glob, err)
+		}
+	}
+	return nil
+}
+
+func (p *PrepareConfig) check() error {
+	if len(p.Run) > maxList {
+		return fieldErrorf("prepare.run", "more than %d commands", maxList)
+	}
+	for i, argv := range p.Run {
+		if err := checkCommand(fmt.Sprintf("prepare.run[%d]", i), argv); err != nil {
+			return err
+		}
+	}
+	if len(p.Secrets) > maxList {
+		return fieldErrorf("prepare.secrets", "more than %d names", maxList)
+	}
+	for i, name := range p.Secrets {
+		at := fmt.Sprintf("prepare.secrets[%d]", i)
+		if err := checkVariable(name); err != nil {
+			return fieldErrorf(at, "%v", err)
+		}
+		if i > 0 && p.Secrets[i-1] >= name {
+			return fieldErrorf(at, "%s: not sorted, or there twice", name)
+		}
+	}
+	return nil
+}
+
+func checkCommand(at string, argv []string) error {
+	if len(argv) == 0 || argv[0] == "" {
+		return fieldErrorf(at, "no command")
+	}
+	if len(argv) > maxArgs {
+		return fieldErrorf(at, "more than %d arguments", maxArgs)
+	}
+	for i, arg := range argv {
+		if err := checkText(arg); err != nil {
+			return fieldErrorf(fmt.Sprintf("%s[%d]", at, i), "%v", err)
+		}
+	}
+	return nil
+}
+
+// checkText refuses what cannot be an argument or a value.
+func checkText(s string) error {
+	switch {
+	case len(s) > maxArg:
+		return fmt.Errorf("longer than %d bytes", maxArg)
+	case !utf8.ValidString(s):
+		return errors.New("not UTF-8")
+	case strings.IndexByte(s, 0) >= 0:
+		return errors.New("holds a NUL")
+	}
+	return nil
+}
+
+func checkDir(dir string) error {
+	switch {
+	case checkText(dir) != nil:
+		return checkText(dir)
+	case path.IsAbs(dir) || path.Clean(dir) != dir || strings.ContainsRune(dir, '\\'):
+		return errors.New("is not a clean relative path, such as sub/dir")
+	case dir == ".." || strings.HasPrefix(dir, "../"):
+		return errors.New("leaves the tree")
+	}
+	return nil
+}
+
+func checkEnv(at string, env []string) error {
+	if len(env) > maxList {
+		return fieldErrorf(at, "more than %d variables", maxList)
+	}
+	previous := ""
+	for _, kv := range env {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok {
+			return fieldErrorf(at, "%q is not NAME=value", kv)
+		}
+		if err := checkVariable(name); err != nil {
+			return fieldErrorf(at, "%v", err)
+		}
+		if err := checkText(value); err != nil {
+			return fieldErrorf(at+"."+name, "%v", err)
+		}
+		if name <= previous {
+			return fieldErrorf(at, "%s: not sorted, or there twice", name)
+		}
+		previous = name
+	}
+	return nil
+}
+
+// checkVariable refuses names that are none, and those that decide what is
+// loaded or where truegreen's own settings go.
+func checkVariable(name string) error {
+	if !isIdentifier(name) || len(name) > 128 {
+		return fmt.Errorf("%q is not the name of a variable", name)
+	}
+	reserved := []string{
+		"PATH", "HOME", "PWD", "TMPDIR", "SHELL", "USER", "LOGNAME", "IFS", "ENV", "BASH_ENV",
+		"GOCACHE", "GOENV", "GOFLAGS", "GOMODCACHE", "GOPATH", "GOPROXY", "GOROOT", "GOTOOLCHAIN", "GOVCS",
+	}
+	for _, prefix := range []string{"LD_", "DYLD_", "GIT_", "TRUEGREEN_"} {
+		if strings.HasPrefix(name, prefix) {
+			return fmt.Errorf("%s is reserved, as all names with %s are", name, prefix)
+		}
+	}
+	if slices.Contains(reserved, name) {
+		return fmt.Errorf("%s is reserved: truegreen sets it", name)
+	}
+	return nil
+}
+
+func isEntryName(s string) bool {
+	if len(s) < 1 || len(s) > 32 || s[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if !isLower(c) && !isDigit(c) && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func isFileName(s string) bool {
+	if len(s) < 1 || len(s) > 64 || s[0] == '.' || s[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if !isLower(c|0x20) && !isDigit(c) && strings.IndexByte("._-", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isIdentifier(s string) bool {
+	for i, c := range []byte(s) {
+		if !isLower(c|0x20) && c != '_' && (i == 0 || !isDigit(c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

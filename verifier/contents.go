@@ -1,0 +1,373 @@
+package verifier
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/truegreen-dev/truegreen/bundle"
+	"github.com/truegreen-dev/truegreen/receipts"
+)
+
+// A blobStore hands out the blobs of a bundle that has been walked. It keeps
+// documents of up to a few MiB in all and reads the others again.
+type blobStore struct {
+	b    *bundle.Reader
+	docs map[receipts.Digest]bool // args and results
+	kept map[receipts.Digest][]byte
+	room int64
+}
+
+func newBlobStore(b *bundle.Reader, run *receipts.Run) *blobStore {
+	s := &blobStore{b: b, docs: map[receipts.Digest]bool{}, kept: map[receipts.Digest][]byte{}, room: 2 << 20}
+	for i := range run.Receipts {
+		s.docs[run.Receipts[i].Args] = true
+		s.docs[run.Receipts[i].Result] = true
+	}
+	return s
+}
+
+// keep is called for each blob as the walk passes it.
+func (s *blobStore) keep(e bundle.Entry, body io.Reader) error {
+	if !s.docs[e.Digest] || e.Size > s.room {
+		return nil
+	}
+	b := make([]byte, e.Size)
+	if _, err := io.ReadFull(body, b); err != nil {
+		return err
+	}
+	s.room -= e.Size
+	s.kept[e.Digest] = b
+	return nil
+}
+
+// Document implements [receipts.Blobs].
+func (s *blobStore) Document(d receipts.Digest) ([]byte, error) {
+	if b, ok := s.kept[d]; ok {
+		return b, nil
+	}
+	r, size, err := s.b.Blob(d)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if size > receipts.MaxDocument {
+		return nil, fmt.Errorf("document of %d bytes: the limit is %d", size, receipts.MaxDocument)
+	}
+	return io.ReadAll(r)
+}
+
+// Has implements [receipts.Blobs].
+func (s *blobStore) Has(d receipts.Digest) bool { return s.b.Has(d) }
+
+// open returns the bytes of a blob.
+func (s *blobStore) open(d receipts.Digest) (io.ReadCloser, error) {
+	r, _, err := s.b.Blob(d)
+	return r, err
+}
+
+// The names of the files that the tools make.
+const (
+	FilePatch    = "patch"
+	FileListing  = "listing"
+	FileDiff     = "diff"
+	FileConfig   = "config"
+	FilePlan     = "plan"
+	FileEvidence = "evidence"
+)
+
+// ReportFile returns the name under which a report file of a test command is
+// recorded.
+func ReportFile(name string) receipts.Bytes { return receipts.Bytes("report/" + name) }
+
+func reportName(file receipts.Bytes) (string, bool) {
+	name, ok := bytes.CutPrefix([]byte(file), []byte("report/"))
+	return string(name), ok
+}
+
+// file returns the blob that a call made under a name.
+func file(r *receipts.Result, name string) (receipts.Digest, bool) {
+	for _, f := range r.Files {
+		if string(f.Name) == name {
+			return f.Digest, true
+		}
+	}
+	return receipts.Digest{}, false
+}
+
+// completed returns the completed calls of a tool, in order.
+func (v *verification) completed(tool string) ([]TestCall, error) {
+	var list []TestCall
+	for _, c := range v.run.Calls {
+		if c.Tool != tool || c.Receipt < 0 {
+			continue
+		}
+		call := TestCall{Call: c.Start.Call}
+		raw, err := v.blobs.Document(c.Args)
+		if err == nil {
+			call.Args, err = receipts.ParseArgs(raw)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if raw, err = v.blobs.Document(v.run.Receipts[c.Receipt].Result); err == nil {
+			call.Result, err = receipts.ParseResult(raw)
+		}
+		if err != nil {
+			return nil, err
+		}
+		v.args[c.Start.Call], v.results[c.Start.Call] = &call.Args, &call.Result
+		list = append(list, call)
+	}
+	return list, nil
+}
+
+// readPatch checks that the patch document follows from the listings and the diff.
+func (v *verification) readPatch() error {
+	mismatch := func(format string, args ...any) error {
+		return v.stop(PatchMismatch, blobMember(v.seal.Patch), format, args...)
+	}
+	doc, err := v.blobs.Document(v.seal.Patch)
+	if err != nil {
+		return mismatch("%v", err)
+	}
+	if v.patch, err = ParsePatch(doc); err != nil {
+		return mismatch("%v", err)
+	}
+	if receipts.TaskID(doc) != v.run.Task {
+		return mismatch("the task's id is another patch's")
+	}
+	calls, err := v.completed(receipts.ToolMaterialise)
+	if err != nil {
+		return v.refuse(err)
+	}
+	if len(calls) == 0 && v.seal.Outcome != bundle.OutcomeCompleted {
+		return nil // nothing ran: there is nothing to follow from
+	}
+	if len(calls) != 2 || calls[0].Args.Side != SideBase || calls[1].Args.Side != SideHead {
+		return v.stop(CallsMismatch, memberLog, "materialise: want base, then head")
+	}
+	for i, want := range [...]TreeID{v.patch.BaseTree, v.patch.Tree} {
+		listing, ok := file(&calls[i].Result, FileListing)
+		if !ok {
+			return mismatch("call %d: no listing", calls[i].Call)
+		}
+		r, err := v.blobs.open(listing)
+		if err != nil {
+			return mismatch("listing: %v", err)
+		}
+		tree, err := ReadTree(r, TreeLimits{}, func(e TreeEntry) error {
+			v.sides[i] = append(v.sides[i], e)
+			return nil
+		})
+		r.Close()
+		if err != nil {
+			return v.stop(PatchMismatch, blobMember(listing), "%v", err)
+		}
+		if TreeIDOf(tree) != want {
+			return v.stop(PatchMismatch, blobMember(listing), "its tree is %s, the patch has %s", tree.ID, want.Git)
+		}
+	}
+	if diff, ok := file(&calls[1].Result, FileDiff); !ok || diff != v.patch.Diff || !v.blobs.Has(diff) {
+		return mismatch("diff: not the one that the patch names")
+	}
+	v.expect()
+	return nil
+}
+
+// expect compares the patch with what the caller asked for.
+func (v *verification) expect() {
+	p, o := &v.patch, &v.o
+	wrong := func(code Code, what, want, got string) {
+		if want != "" && want != got {
+			v.because(code, "", "%s: want %q, the bundle is about %q", what, want, got)
+		}
+	}
+	wrong(WrongPatch, "repository", o.Repository, string(p.Repository))
+	wrong(WrongPatch, "head", o.Head, p.Head)
+	if o.Tree != p.Tree.SHA256.String() {
+		wrong(WrongPatch, "tree", o.Tree, p.Tree.Git)
+	}
+	wrong(WrongBase, "base", o.Base, p.Base)
+	if o.NoBase && p.Base != "" {
+		v.because(WrongBase, "", "base: want the empty tree, the bundle is about %q", p.Base)
+	}
+}
+
+// readPlan checks that the plan follows from configuration, patch and trees.
+func (v *verification) readPlan() error {
+	calls, err := v.completed(receipts.ToolPlan)
+	if err != nil {
+		return v.refuse(err)
+	}
+	if len(calls) == 0 && v.seal.Outcome != bundle.OutcomeCompleted {
+		if !v.seal.Plan.IsZero() || !v.seal.Config.IsZero() {
+			return v.stop(PlanMismatch, memberSeal, "it states a plan that no call made")
+		}
+		return nil
+	}
+	if len(calls) != 1 {
+		return v.stop(CallsMismatch, memberLog, "plan: want one call")
+	}
+	config, _ := file(&calls[0].Result, FileConfig)
+	plan, _ := file(&calls[0].Result, FilePlan)
+	if config != v.seal.Config || plan != v.seal.Plan {
+		return v.stop(PlanMismatch, memberSeal, "it states another plan or configuration than the log")
+	}
+	doc, err := v.blobs.Document(config)
+	var c Config
+	if err == nil {
+		c, err = ParseConfigDocument(doc)
+	}
+	if err != nil {
+		return v.stop(PlanMismatch, blobMember(config), "%v", err)
+	}
+	v.config = &c
+	sealed, err := v.blobs.Document(plan)
+	if err == nil {
+		v.plan, err = ParsePlan(sealed)
+	}
+	if err != nil {
+		return v.stop(PlanMismatch, blobMember(plan), "%v", err)
+	}
+	sides := v.plan.sides()
+	if sides.EmptyBase != (v.patch.Base == "") && len(c.Test) > 0 && !sides.HeadOnly {
+		sides.EmptyBase = v.patch.Base == ""
+	}
+	again := NewPlan(v.seal.Patch, config, &c, v.plan.Source, Changed(v.sides[0], v.sides[1]), sides)
+	again.NotCovered = v.plan.NotCovered
+	if doc, err := receipts.Encode(&again); err != nil || !bytes.Equal(doc, sealed) {
+		return v.stop(PlanMismatch, blobMember(plan), "another one follows from configuration and patch")
+	}
+	if v.o.Config != nil && receipts.Sum(v.o.Config) != config {
+		v.because(WrongConfig, blobMember(config), "the base has another configuration (%s)", v.policy)
+	}
+	return nil
+}
+
+// readCalls checks that the test calls are the planned ones.
+func (v *verification) readCalls() error {
+	calls, err := v.completed(receipts.ToolTest)
+	if err != nil {
+		return v.refuse(err)
+	}
+	if _, err := v.completed(receipts.ToolPrepare); err != nil {
+		return v.refuse(err)
+	}
+	if len(calls) > len(v.plan.Runs) || len(calls) < len(v.plan.Runs) && v.seal.Outcome == bundle.OutcomeCompleted {
+		return v.stop(CallsMismatch, memberLog, "%d test calls, %d are planned", len(calls), len(v.plan.Runs))
+	}
+	for i := range calls {
+		if err := v.matchCall(&calls[i], &v.plan.Runs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verification) matchCall(c *TestCall, p *PlannedRun) error {
+	a := &c.Args
+	tree := v.patch.Tree
+	if p.Side == SideBase {
+		tree = v.patch.BaseTree
+	}
+	differ := func(what string) error {
+		return v.stop(CallsMismatch, memberLog, "call %d: %s: not as planned", c.Call, what)
+	}
+	switch {
+	case a.Name != p.Name || a.Side != p.Side || a.Round != p.Round:
+		return differ("name, side or round")
+	case !slices.Equal(a.Argv, p.Argv) || a.Format != p.Format:
+		return differ("command")
+	case string(a.Dir) != InsideDir(string(p.Dir)):
+		return differ("folder")
+	case a.Patch != v.seal.Patch || a.Tree == nil || *a.Tree != tree.SHA256:
+		return differ("patch or tree")
+	case (p.Skip != "") != (c.Result.State == receipts.StateNotRun):
+		return differ("whether it is run")
+	case a.Sandbox == nil || a.Sandbox.Network != "none" || a.Sandbox.Wall != p.Timeout || a.Sandbox.MinLevel < v.config.Isolation.Level:
+		return differ("sandbox")
+	}
+	for _, kv := range p.Env {
+		if !slices.Contains(a.Env, kv) {
+			return differ("environment")
+		}
+	}
+	// What the verdict is made of cannot be withheld.
+	for _, d := range c.Result.Artifacts() {
+		if !v.blobs.Has(d) {
+			return v.stop(BlobMissing, blobMember(d), "call %d: what a test put out is withheld", c.Call)
+		}
+	}
+	return nil
+}
+
+// readEvidence makes the evidence document again, or believes it if asked to.
+func (v *verification) readEvidence() error {
+	judges, err := v.completed(receipts.ToolJudge)
+	if err != nil {
+		return v.refuse(err)
+	}
+	if len(judges) == 0 && v.seal.Outcome != bundle.OutcomeCompleted {
+		return nil
+	}
+	if len(judges) != 1 {
+		return v.stop(CallsMismatch, memberLog, "judge: want one call")
+	}
+	evidence, ok := file(&judges[0].Result, FileEvidence)
+	if !ok || !v.blobs.Has(evidence) {
+		return v.stop(EvidenceBroken, memberLog, "no evidence document")
+	}
+	calls, err := v.completed(receipts.ToolTest)
+	if err != nil {
+		return v.refuse(err)
+	}
+	if v.o.Quick {
+		r, err := v.blobs.open(evidence)
+		if err != nil {
+			return v.refuse(err)
+		}
+		defer r.Close()
+		f, err := readEvidence(r, v.seal.Patch, v.seal.Plan)
+		if err != nil {
+			return v.stop(EvidenceBroken, blobMember(evidence), "%v", err)
+		}
+		return v.believe(f, calls, evidence)
+	}
+	again := sha256.New()
+	f, err := Judge(again, v.seal.Patch, v.seal.Plan, calls, v.blobs.open)
+	if err != nil {
+		return v.refuse(err)
+	}
+	if receipts.Digest(again.Sum(nil)) != evidence {
+		return v.stop(EvidenceBroken, blobMember(evidence), "the captured output gives another one")
+	}
+	v.findings = f
+	return nil
+}
+
+// believe checks what an evidence document says against the calls' results.
+func (v *verification) believe(f *Findings, calls []TestCall, evidence receipts.Digest) error {
+	if len(f.Runs) != len(calls) {
+		return v.stop(EvidenceBroken, blobMember(evidence), "%d runs, the log has %d", len(f.Runs), len(calls))
+	}
+	for i, r := range f.Runs {
+		c := &calls[i]
+		if r.Call != c.Call || r.Name != c.Args.Name || r.Side != c.Args.Side || r.Round != c.Args.Round || r.State != c.Result.State || r.Exit != c.Result.Exit {
+			return v.stop(EvidenceBroken, blobMember(evidence), "run %d: not what the log has", r.Call)
+		}
+	}
+	v.findings = f
+	return nil
+}
+
+// InsideDir returns the folder inside the sandbox in which a command with this
+// dir of the configuration runs.
+func InsideDir(dir string) string {
+	if dir == "" || dir == "." {
+		return WorkDir
+	}
+	return WorkDir + "/" + dir
+}

@@ -1,0 +1,347 @@
+package verifier
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/truegreen-dev/truegreen/receipts"
+)
+
+// Findings are what the test calls of a run come to. They are derived from the
+// evidence; only a [Report] says whether the evidence holds.
+type Findings struct {
+	Runs []*RunFinding
+
+	byCall   map[uint64]*RunFinding
+	outcomes map[string]*sides // by entry, suite, test and ordinal
+	detail   map[string]string // excerpts of failed tests on the head
+}
+
+// A RunFinding is what one test call comes to.
+type RunFinding struct {
+	Call                         uint64
+	Name, Side                   string
+	Round                        int
+	State                        string
+	Exit                         int
+	Pass, Fail, Skip, Unfinished int
+	BadSuites, Unbuilt           int
+	Complete                     bool
+	Unparsed                     int64
+	Signals                      []Signal
+}
+
+// Tests returns the number of tests that were seen.
+func (r *RunFinding) Tests() int { return r.Pass + r.Fail + r.Skip + r.Unfinished }
+
+// sides are the outcomes of one test on both sides, "" where it is absent.
+type sides struct{ base, head Outcome }
+
+const (
+	maxFindings = 1 << 21 // tests of all runs
+	maxShown    = 50      // excerpts kept
+)
+
+func newFindings() *Findings {
+	return &Findings{byCall: map[uint64]*RunFinding{}, outcomes: map[string]*sides{}, detail: map[string]string{}}
+}
+
+// add applies a row of the evidence.
+func (f *Findings) add(row any) error {
+	switch row := row.(type) {
+	case *runRow:
+		if f.byCall[row.Run] != nil {
+			return errors.New("run: twice")
+		}
+		if row.Side != SideBase && row.Side != SideHead {
+			return fmt.Errorf("side %q: unknown", row.Side)
+		}
+		r := &RunFinding{
+			Call: row.Run, Name: row.Name, Side: row.Side, Round: row.Round, State: row.State, Exit: row.Exit,
+			BadSuites: row.Suites, Unbuilt: row.Unbuilt, Complete: row.Complete, Unparsed: row.Unparsed,
+		}
+		f.byCall[row.Run] = r
+		f.Runs = append(f.Runs, r)
+	case *signalRow:
+		r := f.byCall[row.Of]
+		if r == nil {
+			return errors.New("signal: of no run")
+		}
+		r.Signals = append(r.Signals, Signal{row.Signal, string(row.Suite), string(row.Test), string(row.Detail)})
+	case *testRow:
+		r := f.byCall[row.Of]
+		if r == nil {
+			return errors.New("test: of no run")
+		}
+		return f.test(r, row)
+	}
+	return nil
+}
+
+func (f *Findings) test(r *RunFinding, row *testRow) error {
+	switch row.Outcome {
+	case Pass:
+		r.Pass++
+	case Fail:
+		r.Fail++
+	case Skip:
+		r.Skip++
+	case Unfinished:
+		r.Unfinished++
+	default:
+		return fmt.Errorf("outcome %q: unknown", row.Outcome)
+	}
+	key := outcomeKey(r.Name, string(row.Suite), string(row.Test), row.Ordinal)
+	s := f.outcomes[key]
+	if s == nil {
+		if len(f.outcomes) >= maxFindings {
+			return errors.New("too many tests")
+		}
+		s = new(sides)
+		f.outcomes[key] = s
+	}
+	side := &s.head
+	if r.Side == SideBase {
+		side = &s.base
+	}
+	if *side == "" {
+		*side = row.Outcome
+	} else {
+		*side = worst(*side, row.Outcome) // of several rounds
+	}
+	return nil
+}
+
+func outcomeKey(entry, suite, name string, ordinal int) string {
+	return fmt.Sprintf("%s\x00%s\x00%s\x00%d", entry, suite, name, ordinal)
+}
+
+// excerpts keeps what failed tests of the last run printed.
+func (f *Findings) excerpts(r *Reading) {
+	run := f.Runs[len(f.Runs)-1]
+	if run.Side != SideHead {
+		return
+	}
+	keep := func(key, text string) {
+		if len(f.detail) < maxShown && text != "" {
+			f.detail[key] = text
+		}
+	}
+	for i := range r.Tests {
+		t := &r.Tests[i]
+		keep(outcomeKey(run.Name, t.Suite, t.Name, t.Ordinal), t.Detail)
+	}
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		keep(outcomeKey(run.Name, s.Name, "", 0), s.Detail)
+	}
+}
+
+// A TestName names a test in a report.
+type TestName struct {
+	Entry, Suite, Name string
+	Ordinal            int
+}
+
+func (n TestName) String() string {
+	s := n.Name
+	if n.Suite != "" {
+		s = n.Suite + " " + s
+	}
+	if n.Ordinal > 0 {
+		s += fmt.Sprintf(" (occurrence %d)", n.Ordinal+1)
+	}
+	return s
+}
+
+// A Comparison lists the tests by what happened to them between base and head.
+type Comparison struct {
+	Regressed    []TestName // passed on the base, fail on the head
+	Fixed        []TestName // failed on the base, pass on the head
+	StillFailing []TestName // fail on both
+	NewFailing   []TestName // not on the base, fail on the head
+	NewlySkipped []TestName // passed on the base, skipped on the head
+	Removed      []TestName // on the base, not on the head
+	Added        int        // not on the base, pass on the head
+	PassBoth     int
+}
+
+// Compare compares the sides of every test, in the order of their names.
+func (f *Findings) Compare() Comparison {
+	var c Comparison
+	bad := func(o Outcome) bool { return o == Fail || o == Unfinished }
+	keys := make([]string, 0, len(f.outcomes))
+	for k := range f.outcomes {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		s := f.outcomes[k]
+		var list *[]TestName
+		switch {
+		case bad(s.head) && s.base == Pass:
+			list = &c.Regressed
+		case bad(s.head) && bad(s.base):
+			list = &c.StillFailing
+		case bad(s.head):
+			list = &c.NewFailing
+		case s.head == Pass && bad(s.base):
+			list = &c.Fixed
+		case s.head == Skip && s.base == Pass:
+			list = &c.NewlySkipped
+		case s.head == "" && s.base != "":
+			list = &c.Removed
+		case s.head == Pass && s.base == "":
+			c.Added++
+		case s.head == Pass && s.base == Pass:
+			c.PassBoth++
+		}
+		if list != nil {
+			*list = append(*list, parseOutcomeKey(k))
+		}
+	}
+	return c
+}
+
+// Passed returns the tests that pass on the head, in the order of their names.
+func (f *Findings) Passed() []TestName {
+	var list []TestName
+	for k, s := range f.outcomes {
+		if s.head == Pass {
+			list = append(list, parseOutcomeKey(k))
+		}
+	}
+	slices.SortFunc(list, func(a, b TestName) int {
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Suite, b.Suite), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Ordinal, b.Ordinal))
+	})
+	return list
+}
+
+func parseOutcomeKey(key string) TestName {
+	part := strings.Split(key, "\x00")
+	n := len(part)
+	name := TestName{Entry: part[0], Suite: part[1], Name: strings.Join(part[2:n-1], "\x00")}
+	fmt.Sscanf(part[n-1], "%d", &name.Ordinal)
+	return name
+}
+
+// side returns the findings of one entry on one side, in order.
+func (f *Findings) side(entry, side string) []*RunFinding {
+	var list []*RunFinding
+	for _, r := range f.Runs {
+		if r.Name == entry && r.Side == side {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// judge returns the reasons why the patch does not meet the policy.
+func (f *Findings) judge(results map[uint64]*receipts.Result) []Reason {
+	var reasons []Reason
+	passed, ran := 0, 0
+	for _, r := range f.Runs {
+		if r.Side != SideHead || r.State == receipts.StateNotRun {
+			continue
+		}
+		ran++
+		passed += r.Pass
+		reasons = append(reasons, f.judgeRun(r, results[r.Call])...)
+	}
+	if passed == 0 && len(reasons) == 0 {
+		detail := "no test passed"
+		if ran == 0 {
+			detail = "no test command was run on the head"
+		}
+		reasons = append(reasons, Reason{Code: NoTests, Detail: detail})
+	}
+	return reasons
+}
+
+// judgeRun returns why one run on the head is not green.
+func (f *Findings) judgeRun(r *RunFinding, result *receipts.Result) []Reason {
+	var reasons []Reason
+	because := func(code Code, format string, args ...any) {
+		reasons = append(reasons, Reason{Code: code, Detail: r.Name + ": " + fmt.Sprintf(format, args...)})
+	}
+	why := ""
+	if result != nil {
+		why = string(result.Why)
+	}
+	switch r.State {
+	case receipts.StateNotFound:
+		because(CommandNotFound, "%s", why)
+		return reasons
+	case receipts.StateCanceled:
+		because(Interrupted, "the run was interrupted during the tests")
+	case receipts.StateTimeout:
+		because(TimedOut, "%d tests had ended", r.Pass+r.Fail+r.Skip)
+	case receipts.StateFailed:
+		because(RunFailed, "%s", why)
+		return reasons
+	}
+	for _, s := range r.Signals {
+		if s.Code == sigToolchain {
+			because(ToolchainTooOld, "%s", s.Detail)
+			return reasons
+		}
+	}
+	if result != nil && result.Stdout.Kept < result.Stdout.Bytes {
+		because(OutputIncomplete, "%d of %d bytes kept", result.Stdout.Kept, result.Stdout.Bytes)
+	}
+	if r.Unbuilt > 0 {
+		because(BuildBroken, "%d packages", r.Unbuilt)
+	}
+	if n := r.Fail + r.Unfinished; n > 0 {
+		because(TestsFailed, "%d of %d", n, r.Tests())
+	}
+	if len(reasons) > 0 {
+		return reasons
+	}
+	if list := f.contradictions(r); len(list) > 0 {
+		because(UntrustedReport, "%s", strings.Join(list, ", "))
+	}
+	switch {
+	case len(reasons) > 0:
+	case r.State == receipts.StateSignaled:
+		because(CommandFailed, "ended by %s", result.Signal)
+	case r.Exit != 0 || r.BadSuites > 0:
+		because(CommandFailed, "exit code %d, %d suites not green", r.Exit, r.BadSuites)
+	case !r.Complete:
+		because(UntrustedReport, "the report is not complete")
+	case r.Pass == 0:
+		because(NoTests, "no test passed")
+	}
+	return reasons
+}
+
+// contradictions returns the codes of r's signals that disqualify it and that
+// the same entry does not have on the base.
+func (f *Findings) contradictions(r *RunFinding) []string {
+	var list []string
+	onBase := func(s Signal) bool {
+		for _, b := range f.side(r.Name, SideBase) {
+			for _, o := range b.Signals {
+				if o.Code == s.Code && o.Suite == s.Suite && o.Test == s.Test {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, s := range r.Signals {
+		if s.Disqualifies() && s.Code != sigZeroTests && !onBase(s) {
+			text := s.Code
+			if s.Suite != "" {
+				text += " (" + s.Suite + ")"
+			}
+			if !slices.Contains(list, text) {
+				list = append(list, text)
+			}
+		}
+	}
+	return list
+}

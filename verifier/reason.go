@@ -1,0 +1,203 @@
+package verifier
+
+import "fmt"
+
+// A Verdict is what a report comes to.
+type Verdict string
+
+// The verdicts, and the exit codes of the commands that print them.
+const (
+	Verified Verdict = "verified" // 0
+	Failed   Verdict = "failed"   // 1
+	Unproven Verdict = "unproven" // 3
+	Broken   Verdict = "broken"   // 4
+)
+
+// Exit returns the exit code of v. Exit code 2 is that of a command which could
+// not give a verdict.
+func (v Verdict) Exit() int {
+	switch v {
+	case Verified:
+		return 0
+	case Failed:
+		return 1
+	case Broken:
+		return 4
+	}
+	return 3
+}
+
+// worse reports whether v takes precedence over w.
+func (v Verdict) worse(w Verdict) bool {
+	rank := map[Verdict]int{Verified: 0, Failed: 1, Unproven: 2, Broken: 3}
+	return rank[v] > rank[w]
+}
+
+// A Code names a reason, in kebab-case. Codes are stable: scripts match them.
+type Code string
+
+// A Reason is one answer to the question why a report is not verified.
+type Reason struct {
+	Code   Code
+	Member string // of the bundle, where the reason lies in one
+	Detail string
+}
+
+func (r Reason) String() string {
+	s := string(r.Code)
+	if r.Member != "" {
+		s += " in " + r.Member
+	}
+	if r.Detail != "" {
+		s += ": " + r.Detail
+	}
+	return s
+}
+
+// A Cause is the documentation of a code.
+type Cause struct {
+	Code    Code
+	Verdict Verdict // "" where there is none: exit code 2
+	Cause   string  // what happened
+	Remedy  string  // what to do
+}
+
+// The codes.
+const (
+	// Broken: the bytes contradict themselves.
+	NotABundle      Code = "not-a-bundle"
+	Truncated       Code = "truncated"
+	LimitExceeded   Code = "limit-exceeded"
+	MalformedMember Code = "malformed-member"
+	BlobMismatch    Code = "blob-mismatch"
+	MalformedSeal   Code = "malformed-seal"
+	SealMembers     Code = "seal-members"
+	LogBroken       Code = "log-broken"
+	ReceiptsBroken  Code = "receipts-broken"
+	JoinBroken      Code = "join-broken"
+	SealMismatch    Code = "seal-mismatch"
+	BlobMissing     Code = "blob-missing"
+	BlobUnnamed     Code = "blob-unnamed"
+	PatchMismatch   Code = "patch-mismatch"
+	PlanMismatch    Code = "plan-mismatch"
+	CallsMismatch   Code = "calls-mismatch"
+	EvidenceBroken  Code = "evidence-mismatch"
+	// Broken: the bytes contradict an anchor or what the caller expects.
+	MACMismatch      Code = "mac-mismatch"
+	SignatureInvalid Code = "signature-invalid"
+	WrongPatch       Code = "wrong-patch"
+	WrongBase        Code = "wrong-base"
+	WrongConfig      Code = "wrong-config"
+	// Unproven.
+	NoEvidence      Code = "no-evidence"
+	NewerVersion    Code = "newer-version"
+	NoTrustedSeal   Code = "no-trusted-seal"
+	NoEnd           Code = "no-end"
+	Interrupted     Code = "interrupted"
+	RunFailed       Code = "run-failed"
+	NoTests         Code = "no-tests"
+	CommandNotFound Code = "command-not-found"
+	ToolchainTooOld Code = "toolchain-too-old"
+	PlanByHand      Code = "plan-not-from-base"
+	Stale           Code = "stale"
+	LowIsolation    Code = "isolation-too-low"
+	// Failed.
+	TestsFailed      Code = "tests-failed"
+	BuildBroken      Code = "build-failed"
+	TimedOut         Code = "timed-out"
+	CommandFailed    Code = "command-failed"
+	UntrustedReport  Code = "report-contradicts-itself"
+	OutputIncomplete Code = "output-incomplete"
+	// No verdict.
+	Usage            Code = "usage"
+	Unreadable       Code = "unreadable"
+	NotARepository   Code = "not-a-repository"
+	UnknownRevision  Code = "unknown-revision"
+	ShallowClone     Code = "shallow-clone"
+	EmptyDiff        Code = "empty-diff"
+	NothingToRun     Code = "nothing-to-run"
+	BadConfig        Code = "bad-config"
+	IsolationRefused Code = "isolation-refused"
+	KeyUnsafe        Code = "key-unsafe"
+	DiskFull         Code = "disk-full"
+	HostileTree      Code = "hostile-tree"
+	CorruptObject    Code = "corrupt-object"
+	TreeTooLarge     Code = "tree-too-large"
+	GitMissing       Code = "git-missing"
+	Internal         Code = "internal-error"
+)
+
+// Causes documents every code, in the order of docs/reasons.md.
+func Causes() []Cause {
+	return []Cause{
+		{NotABundle, Broken, "The file is not a truegreen bundle: it is empty, text, or another kind of archive.", "Check the path. If a tool unpacked or recompressed the bundle on the way, pass on the original file."},
+		{Truncated, Broken, "The file ends before the bundle does.", "Download or copy it again and compare sizes."},
+		{LimitExceeded, Broken, "The file, or what it unpacks to, is larger than the verifier's limits.", "A bundle that truegreen wrote stays within them. Treat the file as hostile."},
+		{MalformedMember, Broken, "A member's name, order, header or padding, or the compressed framing, is not the one encoding that a bundle has.", "The file was changed or made by something else. Get the original."},
+		{BlobMismatch, Broken, "A blob is not what its name, its SHA-256, says.", "The evidence was changed or damaged. Get the original."},
+		{MalformedSeal, Broken, "The seal does not parse.", "The file was changed or made by something else. Get the original."},
+		{SealMembers, Broken, "The bundle holds other signature members than its seal lists.", "A signature was added or removed. Later signatures belong in sidecar files; get the original."},
+		{LogBroken, Broken, "The event log's hash chain breaks, or the log is not that of a run.", "The log was changed. Get the original."},
+		{ReceiptsBroken, Broken, "The chain of receipts breaks, or a receipt's MAC is not the key's.", "A receipt was changed, removed or made without the key. Do not trust the bundle."},
+		{JoinBroken, Broken, "A receipt and the frame, documents or blobs that it names do not agree.", "The evidence was pieced together. Do not trust the bundle."},
+		{SealMismatch, Broken, "The log is not the one that the seal states: frames, root, receipts, digest or times differ.", "Log and seal are of different runs, or one was changed. Do not trust the bundle."},
+		{BlobMissing, Broken, "A blob that the log names is not in the bundle and not declared withheld.", "A member was removed. Get the original."},
+		{BlobUnnamed, Broken, "The bundle holds a blob that the log does not name.", "A member was added. Get the original."},
+		{PatchMismatch, Broken, "The patch document does not follow from the tree listings and the diff in the bundle, or the task's id not from the document.", "The evidence was pieced together. Do not trust the bundle."},
+		{PlanMismatch, Broken, "The plan does not follow from the configuration, the patch and the trees.", "The evidence was made by something else than truegreen. Do not trust the bundle."},
+		{CallsMismatch, Broken, "The calls in the log are not the planned ones.", "A test was left out, repeated or exchanged. Do not trust the bundle."},
+		{EvidenceBroken, Broken, "The evidence document is not what the captured output gives when it is read again.", "A summary was changed, or another version of truegreen reads reports differently: verify with the version that made the bundle."},
+		{MACMismatch, Broken, "The seal's MAC is not the one that the given key makes.", "The seal was changed, or the key is another one. Pass the key that sealed the bundle."},
+		{SignatureInvalid, Broken, "A signature does not verify over the seal.", "The seal or the signature was changed. Get both again from their origin."},
+		{WrongPatch, Broken, "The bundle is about another repository, head or tree than the one asked for.", "Verify the bundle that was made for this patch."},
+		{WrongBase, Broken, "The bundle compares the patch with another base than the one asked for.", "Run again: the base may have moved."},
+		{WrongConfig, Broken, "The run used another configuration than the protected base has.", "Run again with the configuration at the base."},
+
+		{NoEvidence, Unproven, "There is no verified bundle to report on.", "Run truegreen run, or pass a bundle to truegreen verify."},
+		{NewerVersion, Unproven, "The bundle has a format that this version does not know.", "Verify it with a newer truegreen."},
+		{NoTrustedSeal, Unproven, "The evidence is intact, but no signature on its seal is one that you trust.", "Pass --key with the receipt key, --signers with an allowed_signers file, or --sig with a sidecar signature."},
+		{NoEnd, Unproven, "The log has no end: what came after its last frame is not known.", "Run again."},
+		{Interrupted, Unproven, "The run was interrupted before it had made every call.", "Run again and let it finish."},
+		{RunFailed, Unproven, "A call that the tests need could not be made, such as fetching dependencies.", "See the call's output with truegreen inspect, mend it, and run again."},
+		{NoTests, Unproven, "Not one test was seen to pass on the head.", "Check the test command and its format: truegreen run --dry-run shows both."},
+		{CommandNotFound, Unproven, "The test command does not exist in the sandbox, or cannot be executed there.", "Install it below a system directory such as /usr, or change the command."},
+		{ToolchainTooOld, Unproven, "The tree asks for a newer toolchain than the installed one.", "Install the toolchain that go.mod names: the tests have no network to fetch it."},
+		{PlanByHand, Unproven, "The tested command was given by hand and does not come from the base.", "Put the command into .truegreen.yaml at the base, or accept it with --allow-command."},
+		{Stale, Unproven, "The run is older than the greatest age that was asked for.", "Run again."},
+		{LowIsolation, Unproven, "A test ran with less isolation than the policy asks for.", "Run on a host that offers it: truegreen doctor says what is missing."},
+
+		{TestsFailed, Failed, "Tests failed, or started and did not end, on the head.", "The report names them; their output is in the bundle."},
+		{BuildBroken, Failed, "Code or tests did not build on the head.", "The report names the packages; their output is in the bundle."},
+		{TimedOut, Failed, "A test command ran into its time limit on the head.", "Make it faster or raise timeout in .truegreen.yaml at the base."},
+		{CommandFailed, Failed, "A test command on the head failed or was killed, and no test explains it.", "See its output with truegreen inspect or extract."},
+		{UntrustedReport, Failed, "What a test command put out contradicts itself, or its exit code, in a way that it does not on the base.", "Read the signals in the report: something printed results that it did not have."},
+		{OutputIncomplete, Failed, "A test command wrote more than the output limit, so its report is not whole.", "Make the tests quieter or raise limits.output in .truegreen.yaml at the base."},
+
+		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},
+		{Unreadable, "", "A file or a terminal could not be read or written.", "Check the path and its permissions."},
+		{NotARepository, "", "The folder is not in a Git repository.", "Change to one or pass --repo DIR."},
+		{UnknownRevision, "", "A revision does not exist in the repository, or its objects are not all there.", "Fetch it, and check the spelling."},
+		{ShallowClone, "", "The clone is shallow and the base is beyond its end.", "Run the printed git fetch command, or pass --base."},
+		{EmptyDiff, "", "Base and head have the same tree: there is nothing to verify.", "Commit the change, or pass --base and --head."},
+		{NothingToRun, "", "No test command is configured at the base, and none was detected.", "Add .truegreen.yaml (truegreen init writes one), or give the command behind --."},
+		{BadConfig, "", "The configuration at the base does not parse.", "Mend the line that the message names."},
+		{IsolationRefused, "", "This host cannot isolate the tests as the policy asks.", "truegreen doctor says what would fix it."},
+		{KeyUnsafe, "", "A key file can be read by others, or does not hold a key.", "chmod 600 the file, or make a new key with truegreen key init."},
+		{DiskFull, "", "The disk is full.", "Free space where the state directory and the output are."},
+		{HostileTree, "", "A tree holds a path that cannot be written safely, such as one below .git.", "Treat the patch as hostile."},
+		{CorruptObject, "", "A Git object is not what its id says.", "Run git fsck in the repository and fetch it again."},
+		{TreeTooLarge, "", "A tree is larger than the limits.", "Test a smaller repository, or a part of it."},
+		{GitMissing, "", "There is no git command.", "Install Git 2.20 or newer and put it on the PATH."},
+		{Internal, "", "truegreen itself failed.", "Report it, with the message."},
+	}
+}
+
+// CauseOf returns the documentation of a code.
+func CauseOf(code Code) (Cause, error) {
+	for _, c := range Causes() {
+		if c.Code == code {
+			return c, nil
+		}
+	}
+	return Cause{}, fmt.Errorf("reason %q: unknown", code)
+}

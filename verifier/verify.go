@@ -1,0 +1,410 @@
+package verifier
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/truegreen-dev/truegreen/bundle"
+	"github.com/truegreen-dev/truegreen/receipts"
+)
+
+// Options are what a caller of [Verify] trusts, expects and allows. Nothing of
+// it may come from the bundle.
+type Options struct {
+	Keys     []KeyAnchor     // receipt keys
+	Signers  *bundle.Signers // allowed_signers; nil: none
+	Revoked  *bundle.Revoked // nil: none
+	Sidecars []Sidecar
+
+	// What the bundle must be about; "" is not compared.
+	Repository, Base, Head, Tree string
+	NoBase                       bool // the base must be the empty tree
+	// Config is the configuration document that the caller resolved at the
+	// base; nil: what is sealed is not compared. PolicySource names it.
+	Config       []byte
+	PolicySource string
+	AllowCommand bool // commands that do not come from the base may be verified
+	MinLevel     int  // least isolation of every test, beside the configuration's own
+
+	MaxAge time.Duration // of the run's end, with Now; 0: any
+	Now    time.Time     // also the time at which SSH keys must be valid
+
+	// Quick believes the sealed evidence document instead of reading all that
+	// the tests put out again. The report says so.
+	Quick  bool
+	Limits bundle.Limits
+}
+
+// A KeyAnchor is a secret under which a receipt's MAC is trusted.
+type KeyAnchor struct {
+	Secret []byte // 32 bytes
+	Who    string // for people: whose key this is
+	// Asked: the caller named this key for this bundle. A seal that is not its
+	// is then broken, and not merely made by someone else.
+	Asked bool
+}
+
+// A Sidecar is a signature that was made after the bundle.
+type Sidecar struct {
+	Name  string
+	Bytes []byte // SSHSIG, armored
+}
+
+// Verify reads the bundle in r and reports on it. The error says that r could
+// not be read or a sidecar or key not be used, in which case there is no report;
+// whatever the bundle itself is, a report says it.
+func Verify(r io.ReaderAt, size int64, o Options) (Report, error) {
+	v := verification{o: o, report: &report{
+		policy: o.PolicySource, quick: o.Quick, findings: newFindings(),
+		args: map[uint64]*receipts.Args{}, results: map[uint64]*receipts.Result{},
+	}}
+	if v.policy == "" {
+		v.policy = "as sealed, not compared"
+	}
+	err := v.all(r, size)
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	slices.SortStableFunc(v.reasons, func(a, b Reason) int { return cmp.Compare(rank(a), rank(b)) })
+	return Report{v.report}, nil
+}
+
+func rank(r Reason) int {
+	c, _ := CauseOf(r.Code)
+	return -map[Verdict]int{Failed: 1, Unproven: 2, Broken: 3}[c.Verdict]
+}
+
+// A verification fills a report in one pass from the seal to the verdict.
+type verification struct {
+	*report
+	o        Options
+	b        *bundle.Reader
+	text     []byte // of the seal
+	blobs    *blobStore
+	config   *Config
+	sides    [2][]TreeEntry
+	evidence receipts.Digest
+}
+
+// errStop ends a verification whose reasons say all that can be said.
+var errStop = errors.New("stop")
+
+func (v *verification) because(code Code, member, format string, args ...any) {
+	v.reasons = append(v.reasons, Reason{code, member, fmt.Sprintf(format, args...)})
+}
+
+// stop records the reason that ends the verification.
+func (v *verification) stop(code Code, member, format string, args ...any) error {
+	v.because(code, member, format, args...)
+	return errStop
+}
+
+func (v *verification) all(r io.ReaderAt, size int64) error {
+	steps := []func() error{v.readSeal, v.walk, v.matchSeal, v.join, v.signatures, v.readPatch, v.readPlan, v.readCalls, v.readEvidence}
+	b, err := bundle.Open(r, size, v.o.Limits)
+	if err != nil {
+		return v.refuse(err)
+	}
+	v.b = b
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	for _, reason := range v.reasons {
+		if c, _ := CauseOf(reason.Code); c.Verdict == Broken {
+			return nil
+		}
+	}
+	v.sound = true
+	v.judge()
+	return nil
+}
+
+// refuse turns what the bundle package says into a reason. Trouble with the
+// medium stays an error.
+func (v *verification) refuse(err error) error {
+	var e *bundle.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return v.stop(Code(e.Code), e.Member, "%v", e.Err)
+}
+
+const (
+	memberSeal = "seal"
+	memberMAC  = "seal.mac"
+	memberSig  = "seal.sig"
+	memberLog  = "log"
+)
+
+func blobMember(d receipts.Digest) string { return "blobs/sha256/" + d.String() }
+
+func (v *verification) readSeal() error {
+	v.text = v.b.Seal()
+	seal, err := bundle.ParseSeal(v.text)
+	var version *bundle.VersionError
+	if errors.As(err, &version) {
+		return v.stop(NewerVersion, memberSeal, "%v", err)
+	}
+	if err != nil {
+		return v.stop(MalformedSeal, memberSeal, "%v", err)
+	}
+	if (v.b.MAC() != nil) != seal.HasMAC {
+		return v.stop(SealMembers, memberMAC, "listed %t, there %t", seal.HasMAC, v.b.MAC() != nil)
+	}
+	if (v.b.Sig() != nil) != seal.HasSig {
+		return v.stop(SealMembers, memberSig, "listed %t, there %t", seal.HasSig, v.b.Sig() != nil)
+	}
+	v.seal, v.sealed = seal, bundle.SealDigest(v.text)
+	return nil
+}
+
+// walk reads every member once: the log into a run, documents into memory.
+func (v *verification) walk() error {
+	var names map[receipts.Digest]bool
+	err := v.b.Walk(func(e bundle.Entry, body io.Reader) error {
+		switch {
+		case e.Name == memberLog:
+			run, err := receipts.ReadRun(body, v.key)
+			if err != nil {
+				return v.refuseLog(err)
+			}
+			v.run = run
+			names = bundle.Named(run)
+			v.blobs = newBlobStore(v.b, run)
+		case !e.Digest.IsZero():
+			if !names[e.Digest] {
+				return v.stop(BlobUnnamed, e.Name, "no receipt names it")
+			}
+			delete(names, e.Digest)
+			return v.blobs.keep(e, body)
+		}
+		return nil
+	})
+	if err != nil {
+		if errors.Is(err, errStop) {
+			return err
+		}
+		return v.refuse(err)
+	}
+	missing := make([]receipts.Digest, 0, len(names))
+	for d := range names {
+		missing = append(missing, d)
+	}
+	slices.SortFunc(missing, func(a, b receipts.Digest) int { return slices.Compare(a[:], b[:]) })
+	if len(missing) > 0 {
+		return v.stop(BlobMissing, blobMember(missing[0]), "%d blobs that the log names are missing", len(missing))
+	}
+	return nil
+}
+
+func (v *verification) refuseLog(err error) error {
+	var (
+		log     *receipts.LogError
+		run     *receipts.RunError
+		receipt *receipts.ReceiptError
+	)
+	switch {
+	case errors.As(err, &receipt):
+		return v.stop(ReceiptsBroken, memberLog, "%v", err)
+	case errors.As(err, &log), errors.As(err, &run):
+		return v.stop(LogBroken, memberLog, "%v", err)
+	}
+	return err
+}
+
+func (v *verification) matchSeal() error {
+	run, s := v.run, &v.seal
+	differ := func(what string) error {
+		return v.stop(SealMismatch, memberLog, "%s: the log has another one than the seal", what)
+	}
+	switch {
+	case run.Task != s.Task:
+		return differ("task")
+	case run.Job != s.Job:
+		return differ("job")
+	case run.Frames != s.Frames:
+		return differ("number of frames")
+	case run.Root != s.Root:
+		return differ("root")
+	case run.Log != s.Log:
+		return differ("digest")
+	case uint64(len(run.Receipts)) != s.Receipts:
+		return differ("number of receipts")
+	case run.Opening.Patch != s.Patch:
+		return differ("patch")
+	case run.Began != s.Start || run.Ended != s.End:
+		return differ("time")
+	}
+	if n := len(run.Receipts); n > 0 && run.Receipts[n-1].ChainHash() != s.Head || n == 0 && !s.Head.IsZero() {
+		return differ("head of the receipts")
+	}
+	if run.Closing == nil {
+		v.because(NoEnd, memberLog, "%d frames and no end", run.Frames)
+		return nil
+	}
+	want := map[string]receipts.Kind{
+		bundle.OutcomeCompleted: receipts.TaskCompleted, bundle.OutcomeFailed: receipts.TaskFailed, bundle.OutcomeKilled: receipts.TaskKilled,
+	}[s.Outcome]
+	if run.Outcome != want {
+		return differ("outcome")
+	}
+	if run.Closing.Resealed && !s.Resealed {
+		return differ("reseal mark")
+	}
+	why := string(run.Closing.Why)
+	switch s.Outcome {
+	case bundle.OutcomeKilled:
+		v.because(Interrupted, "", "%s", cmp.Or(why, "the run ended before its last call"))
+	case bundle.OutcomeFailed:
+		v.because(RunFailed, "", "%s", cmp.Or(why, "a call that others need could not be made"))
+	}
+	return nil
+}
+
+func (v *verification) join() error {
+	err := v.run.Join(v.blobs)
+	var broken *receipts.JoinError
+	if errors.As(err, &broken) {
+		member := memberLog
+		if i := broken.Index; broken.Reason != receipts.FrameWithoutProof && i < uint64(len(v.run.Receipts)) {
+			switch r := &v.run.Receipts[i]; broken.Reason {
+			case receipts.ArgsMissing, receipts.ArgsMismatch:
+				member = blobMember(r.Args)
+			case receipts.ResultMissing, receipts.ResultMismatch:
+				member = blobMember(r.Result)
+			}
+		}
+		return v.stop(JoinBroken, member, "%v", err)
+	}
+	return err
+}
+
+// key is asked for the receipt key once the log's salt is known. It tries the
+// seal's MAC under each anchor: the one that made it also made the receipts'.
+func (v *verification) key(salt receipts.Digest, task, job receipts.ID) (receipts.Key, error) {
+	member := v.b.MAC()
+	if member == nil {
+		return receipts.Key{}, nil
+	}
+	mac, err := bundle.ParseMAC(member)
+	if err != nil {
+		return receipts.Key{}, v.stop(SignatureInvalid, memberMAC, "%v", err)
+	}
+	asked := false
+	for _, a := range v.o.Keys {
+		seal, err := receipts.DeriveKey(a.Secret, salt, receipts.PurposeSeal, task, job)
+		if err != nil {
+			return receipts.Key{}, fmt.Errorf("%s: %w", a.Who, err)
+		}
+		if seal.Verify(v.text, mac) {
+			v.trust, v.macs = append(v.trust, Trust{"mac", a.Who}), true
+			return receipts.DeriveKey(a.Secret, salt, receipts.PurposeReceipt, task, job)
+		}
+		asked = asked || a.Asked
+	}
+	if asked {
+		return receipts.Key{}, v.stop(MACMismatch, memberMAC, "the given key did not make it")
+	}
+	return receipts.Key{}, nil
+}
+
+// signatures checks the SSH signatures over the seal, in the bundle and beside it.
+func (v *verification) signatures() error {
+	check := func(member string, armored []byte, sidecar bool) error {
+		sig, err := bundle.ParseSSH(armored)
+		if err == nil {
+			err = sig.Verify(bundle.SealNamespace, v.text)
+		}
+		if err != nil {
+			v.because(SignatureInvalid, member, "%v", err)
+			return nil
+		}
+		who, ok, why := v.allowed(sig.Key())
+		if ok {
+			v.trust = append(v.trust, Trust{"ssh", who})
+		} else if sidecar || v.o.Signers != nil {
+			v.because(NoTrustedSeal, member, "signed by %s: %s", ssh.FingerprintSHA256(sig.Key()), why)
+		}
+		return nil
+	}
+	if sig := v.b.Sig(); sig != nil {
+		if err := check(memberSig, sig, false); err != nil {
+			return err
+		}
+	}
+	for _, s := range v.o.Sidecars {
+		if err := check(s.Name, s.Bytes, true); err != nil {
+			return err
+		}
+	}
+	// An untrusted signature is a reason only where nothing else is trusted.
+	if len(v.trust) > 0 {
+		v.reasons = slices.DeleteFunc(v.reasons, func(r Reason) bool { return r.Code == NoTrustedSeal })
+	} else if !slices.ContainsFunc(v.reasons, func(r Reason) bool { return r.Code == NoTrustedSeal }) {
+		v.because(NoTrustedSeal, "", "no signature on the seal is one that you trust")
+	}
+	return nil
+}
+
+func (v *verification) allowed(key ssh.PublicKey) (who string, ok bool, why string) {
+	switch {
+	case v.o.Signers == nil:
+		return "", false, "no allowed_signers given"
+	case v.o.Revoked != nil && v.o.Revoked.Contains(key):
+		return "", false, "the key is revoked"
+	}
+	return v.o.Signers.Find(key, bundle.SealNamespace, v.o.Now)
+}
+
+// judge adds the reasons that are not contradictions.
+func (v *verification) judge() {
+	switch {
+	case v.o.AllowCommand:
+	case v.plan.Source == SourceCommand:
+		v.because(PlanByHand, "", "the command was given by hand")
+	case v.plan.Source == SourceHead:
+		v.because(PlanByHand, "", "the base is the empty tree: the commands are the patch's own")
+	}
+	if v.o.MaxAge > 0 {
+		if age := v.o.Now.Sub(time.UnixMilli(int64(v.seal.End))); age > v.o.MaxAge || age < -5*time.Minute {
+			v.because(Stale, "", "the run ended %s ago; at most %s is allowed", age.Round(time.Second), v.o.MaxAge)
+		}
+	}
+	v.isolation()
+	if v.seal.Outcome == bundle.OutcomeCompleted || len(v.findings.Runs) > 0 {
+		v.reasons = append(v.reasons, v.findings.judge(v.results)...)
+	}
+}
+
+func (v *verification) isolation() {
+	least := v.o.MinLevel
+	if v.config != nil {
+		least = max(least, v.config.Isolation.Level)
+	}
+	for _, c := range v.run.Calls {
+		args, result := v.args[c.Start.Call], v.results[c.Start.Call]
+		if args == nil || result == nil || args.Tool != receipts.ToolTest || result.State == receipts.StateNotRun {
+			continue
+		}
+		if result.Isolation == nil {
+			if result.State != receipts.StateFailed {
+				v.because(LowIsolation, "", "call %d: none was measured", c.Start.Call)
+			}
+			continue
+		}
+		if result.Isolation.Level < least {
+			v.because(LowIsolation, "", "call %d: level %d, at least %d is asked for", c.Start.Call, result.Isolation.Level, least)
+		}
+	}
+}
