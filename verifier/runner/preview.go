@@ -1,0 +1,59 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/truegreen-dev/truegreen/receipts"
+	"github.com/truegreen-dev/truegreen/verifier"
+)
+
+// A Preview is what a run would do.
+type Preview struct {
+	Repository string                `json:"repository"`
+	Base       string                `json:"base"`
+	BaseHow    string                `json:"base_how"`
+	Head       string                `json:"head"`
+	Tree       string                `json:"tree"`
+	Files      int                   `json:"files"`
+	Changed    int                   `json:"changed"`
+	Source     string                `json:"source"`
+	Runs       []verifier.PlannedRun `json:"runs"`
+	NotCovered []string              `json:"not_covered,omitempty"`
+	MinLevel   int                   `json:"min_level"`
+	Cost       string                `json:"cost"`
+	Dirty      string                `json:"dirty,omitempty"`
+}
+
+// PreviewRun says what [Run] would do with these options. It starts no command.
+func PreviewRun(ctx context.Context, o Options) (Preview, error) {
+	s, err := Select(ctx, o)
+	if err != nil {
+		return Preview{}, err
+	}
+	defer s.Close()
+	var lists [2]Listing
+	for i, tree := range [...]string{s.Base.Tree, s.Head.Tree} {
+		if lists[i], err = s.repo.List(ctx, tree, io.Discard); err != nil {
+			return Preview{}, err
+		}
+	}
+	changed := verifier.Changed(lists[0].Entries, lists[1].Entries)
+	plan := verifier.NewPlan(receipts.Digest{}, receipts.Digest{}, &s.Config, s.Source, changed, verifier.Sides{EmptyBase: s.Base.ID == "", HeadOnly: o.HeadOnly})
+	commands, trees := 0, 2
+	for _, r := range plan.Runs {
+		if r.Skip == "" {
+			commands++
+		}
+	}
+	if s.Base.ID == "" || o.HeadOnly {
+		trees = 1
+	}
+	return Preview{
+		Repository: s.Repository(), Base: s.Base.ID, BaseHow: s.Base.How, Head: s.Head.ID, Tree: s.Head.Tree,
+		Files: len(lists[1].Entries), Changed: len(changed), Source: s.Source, Runs: plan.Runs, NotCovered: s.NotCovered,
+		MinLevel: max(s.Config.Isolation.Level, o.MinLevel), Dirty: s.Dirty,
+		Cost: fmt.Sprintf("%d commands, each as long as without truegreen; writing %d trees, %d MiB", commands, trees, int64(trees)*lists[1].Bytes>>20),
+	}, nil
+}

@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/truegreen-dev/truegreen/bundle"
+	"github.com/truegreen-dev/truegreen/receipts"
+)
+
+// The state folder:
+//
+//	receipt.key        the secret, 32 bytes, mode 0600
+//	cache/             dependencies and compiled standard libraries
+//	runs/ID/           a run under way, locked by the process that makes it
+//	bundles/           bundles without a name of their own
+const (
+	runsDir    = "runs"
+	bundlesDir = "bundles"
+	lockFile   = "lock"
+)
+
+// newRunDir makes the folder of a run and locks it.
+func newRunDir(state string) (dir string, lock *os.File, err error) {
+	var id [8]byte
+	rand.Read(id[:])
+	dir = filepath.Join(state, runsDir, hex.EncodeToString(id[:]))
+	if err := os.MkdirAll(filepath.Join(dir, "record"), 0o700); err != nil {
+		return "", nil, err
+	}
+	if lock, err = os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return "", nil, err
+	}
+	if err := tryLock(lock); err != nil {
+		lock.Close()
+		return "", nil, fmt.Errorf("lock: %w", err)
+	}
+	return dir, lock, nil
+}
+
+// Recovered is a run that an earlier process left behind.
+type Recovered struct {
+	Bundle string // "" where nothing had been recorded
+	Err    error  // why it could not be sealed
+}
+
+// Recover seals the runs that processes left behind which are no more: their
+// outcome is killed, and they are marked resealed. A log that does not verify
+// under the key stays where it is.
+func Recover(o Options) ([]Recovered, error) {
+	entries, err := os.ReadDir(filepath.Join(o.State, runsDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Recovered
+	for _, e := range entries {
+		dir := filepath.Join(o.State, runsDir, e.Name())
+		lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if tryLock(lock) != nil {
+			lock.Close() // it is alive
+			continue
+		}
+		r := reseal(o, dir)
+		if r.Err == nil {
+			os.RemoveAll(dir)
+		}
+		lock.Close()
+		if r.Bundle != "" || r.Err != nil {
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+func reseal(o Options, dir string) Recovered {
+	f, err := o.Key()
+	if err != nil {
+		return Recovered{Err: err}
+	}
+	defer f.Close()
+	secret, err := io.ReadAll(io.LimitReader(f, 64))
+	if err != nil {
+		return Recovered{Err: err}
+	}
+	rec, run, err := bundle.Resume(filepath.Join(dir, "record"), func(purpose string, salt receipts.Digest, task, job receipts.ID) (receipts.Key, error) {
+		return receipts.DeriveKey(secret, salt, purpose, task, job)
+	}, o.Now)
+	if errors.Is(err, bundle.ErrNoRun) {
+		return Recovered{}
+	}
+	if err != nil {
+		return Recovered{Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	defer rec.Close()
+	s := bundle.Statement{Why: "the process that made the run ended before it was sealed"}
+	s.Config, s.Plan = plannedOf(rec, run)
+	path := filepath.Join(o.State, bundlesDir, bundleName(o.Now(), "interrupted", filepath.Base(dir)))
+	if _, err := rec.Reseal(path, s, nil); err != nil {
+		return Recovered{Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	return Recovered{Bundle: path}
+}
+
+// plannedOf returns the digests of configuration and plan out of a run's log.
+func plannedOf(rec *bundle.Recorder, run *receipts.Run) (config, plan receipts.Digest) {
+	for _, c := range run.Calls {
+		if c.Tool != receipts.ToolPlan || c.Receipt < 0 {
+			continue
+		}
+		if a := run.Receipts[c.Receipt].Artifacts; len(a) == 2 {
+			return a[0], a[1]
+		}
+	}
+	return receipts.Digest{}, receipts.Digest{}
+}
