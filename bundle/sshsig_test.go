@@ -252,6 +252,17 @@ func TestWeakKeys(t *testing.T) {
 		t.Errorf("RSA key of 2047 bits: %v", err)
 	}
 	signers := testSigners(t)
+	var rsaKey struct {
+		Type string
+		E, N []byte
+	}
+	if err := ssh.Unmarshal(signers["rsa"].PublicKey().Marshal(), &rsaKey); err != nil {
+		t.Fatal(err)
+	}
+	rsaKey.E = append([]byte{0, 0}, rsaKey.E...)
+	if _, err := parseKey(ssh.Marshal(rsaKey)); err == nil {
+		t.Error("an exponent with leading zeros parses")
+	}
 	cert := &ssh.Certificate{Key: signers["p256"].PublicKey(), CertType: ssh.UserCert, ValidPrincipals: []string{"alice"}, ValidBefore: ssh.CertTimeInfinity}
 	if err := cert.SignCert(rand.Reader, signers["ed25519"]); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/truegreen-dev/truegreen/bundle"
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -96,6 +97,9 @@ func CheckCall(text []byte) (CallProof, error) {
 	if err := receipts.Decode(p.Extra, &extra); err != nil {
 		return CallProof{}, fmt.Errorf("call proof: %w", err)
 	}
+	if extra.V != receipts.DocumentVersion {
+		return CallProof{}, fmt.Errorf("call proof: unknown version %d", extra.V)
+	}
 	c := CallProof{Text: p.Text(), Note: p.Checkpoint}
 	if c.Seal, err = bundle.ParseSeal(c.Text); err != nil {
 		return CallProof{}, err
@@ -113,6 +117,9 @@ func CheckCall(text []byte) (CallProof, error) {
 	if c.Receipt, err = receipts.ParseRecord(frame.Payload); err != nil {
 		return CallProof{}, err
 	}
+	if c.Receipt.Task != frame.Task || c.Receipt.Job != frame.Job {
+		return CallProof{}, fmt.Errorf("%w: receipt", errCallProof)
+	}
 	if c.Receipt.Args != receipts.Sum([]byte(extra.Args)) || c.Receipt.Result != receipts.Sum([]byte(extra.Result)) || c.Receipt.EventSeq != frame.Seq {
 		return CallProof{}, fmt.Errorf("%w: documents", errCallProof)
 	}
@@ -124,6 +131,9 @@ func CheckCall(text []byte) (CallProof, error) {
 	}
 	if c.Receipt.ToolName != receipts.Sum([]byte(c.Args.Tool)) {
 		return CallProof{}, fmt.Errorf("%w: tool", errCallProof)
+	}
+	if !slices.Equal(c.Receipt.Artifacts, c.Result.Artifacts()) {
+		return CallProof{}, fmt.Errorf("%w: artifacts", errCallProof)
 	}
 	return c, nil
 }

@@ -72,7 +72,7 @@ type TestEntry struct {
 // PrepareConfig says how dependencies are fetched.
 type PrepareConfig struct {
 	Run     [][]string `json:"run,omitempty"`     // instead of the detected fetchers
-	Secrets []string   `json:"secrets,omitempty"` // environment variables for the fetchers only, sorted
+	Secrets []string   `json:"secrets,omitempty"` // environment variables for the go command's downloads only, sorted
 	Network bool       `json:"network"`
 }
 
@@ -223,6 +223,13 @@ func (p *PrepareConfig) check() error {
 	for i, argv := range p.Run {
 		if err := checkCommand(fmt.Sprintf("prepare.run[%d]", i), argv); err != nil {
 			return err
+		}
+	}
+	for i, argv := range p.Run {
+		// What runs code of the patch, or reads where to send a secret from the
+		// patch's files, would give the secrets away.
+		if len(p.Secrets) > 0 && (len(argv) < 3 || argv[0] != "go" || argv[1] != "mod" || argv[2] != "download" && argv[2] != "verify") {
+			return fieldErrorf(fmt.Sprintf("prepare.run[%d]", i), "beside prepare.secrets only go mod download and go mod verify can be run: the patch's own files would see the secrets")
 		}
 	}
 	if len(p.Secrets) > maxList {

@@ -23,7 +23,7 @@ test:
     paths: ["web/**", 'pack?ge*.json']
   - {name: lint, run: [make, lint], timeout: 90s}
 prepare:
-  run: [[go, mod, download], [npm, ci]]
+  run: [[go, mod, download], [go, mod, verify]]
   secrets: [NPM_TOKEN, ABC]
   network: false
 isolation: {level: 2}
@@ -45,7 +45,7 @@ func TestParseConfig(t *testing.T) {
 		`{"name":"web-1","run":["npm","test",""],"dir":"web/app","format":"junit","report":"junit.xml","timeout_s":5400,` +
 		`"env":["A=x=y","A_B=1","LANG=C"],"paths":["web/**","pack?ge*.json"]},` +
 		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90}],` +
-		`"prepare":{"run":[["go","mod","download"],["npm","ci"]],"secrets":["ABC","NPM_TOKEN"],"network":false},` +
+		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"network":false},` +
 		`"isolation":{"level":2},` +
 		`"limits":{"pids":512,"memory_bytes":4294967296,"disk_bytes":1073741824,"output_bytes":65536}}`
 	if string(doc) != want {
@@ -112,6 +112,8 @@ func TestParseConfigErrors(t *testing.T) {
 		{"prepare:\n  network: \"true\"\n", "2: prepare.network: not true or false"},
 		{"prepare:\n  run: [a]\n", "2: prepare.run[0]: not a list with at least one item"},
 		{"prepare:\n  run: [[]]\n", "2: prepare.run[0]: not a list with at least one item"},
+		{"prepare:\n  run: [[sh, fetch.sh]]\n  secrets: [TOKEN]\n", "2: prepare.run[0]: beside prepare.secrets only go mod download and go mod verify can be run: the patch's own files would see the secrets"},
+		{"prepare:\n  run: [[go, mod, download], [go, run, .]]\n  secrets: [TOKEN]\n", "2: prepare.run[1]: beside prepare.secrets only go mod download and go mod verify can be run: the patch's own files would see the secrets"},
 		// Entries
 		{"test:\n  - run: [x]\n", `2: test[0].name: "" is not 1 to 32 of a-z`},
 		{"test:\n  - run: [x]\n    name: Unit\n", `3: test[0].name: "Unit" is not 1 to 32 of a-z`},

@@ -33,7 +33,8 @@ const (
 //	    paths: ["**/*.go"]       # run only if a changed path matches
 //	prepare:
 //	  run: [[go, mod, download]] # instead of the fetchers that are detected
-//	  secrets: [NAME]            # variables that the fetchers see, and no test
+//	  secrets: [NAME]            # variables that the go command sees when it
+//	                             # downloads modules, and nothing else
 //	  network: true
 //	isolation: {level: 3}        # the least level that is accepted, 0 to 4
 //	limits: {pids: 512, memory: 4GiB, disk: 4GiB, output: 64MiB}

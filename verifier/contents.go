@@ -3,6 +3,7 @@ package verifier
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -139,6 +140,7 @@ func (v *verification) readPatch() error {
 	if receipts.TaskID(doc) != v.run.Task {
 		return mismatch("the task's id is another patch's")
 	}
+	v.expect()
 	calls, err := v.completed(receipts.ToolMaterialise)
 	if err != nil {
 		return v.refuse(err)
@@ -173,7 +175,9 @@ func (v *verification) readPatch() error {
 	if diff, ok := file(&calls[1].Result, FileDiff); !ok || diff != v.patch.Diff || !v.blobs.Has(diff) {
 		return mismatch("diff: not the one that the patch names")
 	}
-	v.expect()
+	if v.patch.Base == "" && len(v.sides[0]) > 0 {
+		return mismatch("without a base commit, the base has %d files", len(v.sides[0]))
+	}
 	return nil
 }
 
@@ -231,6 +235,9 @@ func (v *verification) readPlan() error {
 	}
 	if err != nil {
 		return v.stop(PlanMismatch, blobMember(plan), "%v", err)
+	}
+	if v.plan.Source != SourceCommand && (v.plan.Source == SourceHead) != (v.patch.Base == "") {
+		return v.stop(PlanMismatch, blobMember(plan), "configuration from %q: not with this base", v.plan.Source)
 	}
 	sides := v.plan.sides()
 	if sides.EmptyBase != (v.patch.Base == "") && len(c.Test) > 0 && !sides.HeadOnly {
@@ -338,6 +345,9 @@ func (v *verification) readEvidence() error {
 	}
 	again := sha256.New()
 	f, err := Judge(again, v.seal.Patch, v.seal.Plan, calls, v.blobs.open)
+	if errors.Is(err, errEvidenceLimit) {
+		return v.stop(LimitExceeded, blobMember(evidence), "%v", err)
+	}
 	if err != nil {
 		return v.refuse(err)
 	}

@@ -68,6 +68,9 @@ type evidenceTail struct {
 
 const maxEvidenceRow = 64 << 10
 
+// errEvidenceLimit says that the output comes to more than a document can hold.
+var errEvidenceLimit = errors.New("evidence is larger than allowed")
+
 // A TestCall is one completed call of the tool test, with its documents.
 type TestCall struct {
 	Call   uint64
@@ -113,7 +116,7 @@ func (e *evidenceWriter) row(v any) {
 		return
 	}
 	if len(e.buf) > maxEvidenceRow {
-		e.err = fmt.Errorf("row of %d bytes: the limit is %d", len(e.buf), maxEvidenceRow)
+		e.err = fmt.Errorf("%w: row of %d bytes: the limit is %d", errEvidenceLimit, len(e.buf), maxEvidenceRow)
 		return
 	}
 	if _, e.err = e.w.Write(append(e.buf, '\n')); e.err == nil {
@@ -207,7 +210,7 @@ func toolchain(r *Reading, result *receipts.Result, open func(receipts.Digest) (
 		return err
 	}
 	if found := tooOld.Find(head); found != nil {
-		r.Signals = append(r.Signals, Signal{Code: sigToolchain, Detail: string(found)})
+		r.Signals = append(r.Signals, Signal{Code: sigToolchain, Detail: cut(string(found), maxDetail)})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,8 +17,8 @@ type Findings struct {
 	Runs []*RunFinding
 
 	byCall   map[uint64]*RunFinding
-	outcomes map[string]*sides // by entry, suite, test and ordinal
-	detail   map[string]string // excerpts of failed tests on the head
+	outcomes map[TestName]sides
+	detail   map[TestName]string // excerpts of failed tests on the head, and of suites
 }
 
 // A RunFinding is what one test call comes to.
@@ -46,7 +47,7 @@ const (
 )
 
 func newFindings() *Findings {
-	return &Findings{byCall: map[uint64]*RunFinding{}, outcomes: map[string]*sides{}, detail: map[string]string{}}
+	return &Findings{byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]sides{}, detail: map[TestName]string{}}
 }
 
 // add applies a row of the evidence.
@@ -94,14 +95,10 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 	default:
 		return fmt.Errorf("outcome %q: unknown", row.Outcome)
 	}
-	key := outcomeKey(r.Name, string(row.Suite), string(row.Test), row.Ordinal)
-	s := f.outcomes[key]
-	if s == nil {
-		if len(f.outcomes) >= maxFindings {
-			return errors.New("too many tests")
-		}
-		s = new(sides)
-		f.outcomes[key] = s
+	name := TestName{r.Name, string(row.Suite), string(row.Test), row.Ordinal}
+	s, known := f.outcomes[name]
+	if !known && len(f.outcomes) >= maxFindings {
+		return fmt.Errorf("%w: more than %d tests", errEvidenceLimit, maxFindings)
 	}
 	side := &s.head
 	if r.Side == SideBase {
@@ -112,11 +109,8 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 	} else {
 		*side = worst(*side, row.Outcome) // of several rounds
 	}
+	f.outcomes[name] = s
 	return nil
-}
-
-func outcomeKey(entry, suite, name string, ordinal int) string {
-	return fmt.Sprintf("%s\x00%s\x00%s\x00%d", entry, suite, name, ordinal)
 }
 
 // excerpts keeps what failed tests of the last run printed.
@@ -125,25 +119,31 @@ func (f *Findings) excerpts(r *Reading) {
 	if run.Side != SideHead {
 		return
 	}
-	keep := func(key, text string) {
+	keep := func(name TestName, text string) {
 		if len(f.detail) < maxShown && text != "" {
-			f.detail[key] = text
+			f.detail[name] = text
 		}
 	}
 	for i := range r.Tests {
 		t := &r.Tests[i]
-		keep(outcomeKey(run.Name, t.Suite, t.Name, t.Ordinal), t.Detail)
+		keep(TestName{run.Name, t.Suite, t.Name, t.Ordinal}, t.Detail)
 	}
 	for i := range r.Suites {
 		s := &r.Suites[i]
-		keep(outcomeKey(run.Name, s.Name, "", 0), s.Detail)
+		keep(TestName{Entry: run.Name, Suite: s.Name}, s.Detail)
 	}
 }
 
 // A TestName names a test in a report.
 type TestName struct {
-	Entry, Suite, Name string
-	Ordinal            int
+	Entry   string `json:"entry"`
+	Suite   string `json:"suite,omitempty"`
+	Name    string `json:"name"`
+	Ordinal int    `json:"ordinal,omitempty"` // occurrences of the same name before it
+}
+
+func (n TestName) compare(m TestName) int {
+	return cmp.Or(cmp.Compare(n.Entry, m.Entry), cmp.Compare(n.Suite, m.Suite), cmp.Compare(n.Name, m.Name), cmp.Compare(n.Ordinal, m.Ordinal))
 }
 
 func (n TestName) String() string {
@@ -159,27 +159,22 @@ func (n TestName) String() string {
 
 // A Comparison lists the tests by what happened to them between base and head.
 type Comparison struct {
-	Regressed    []TestName // passed on the base, fail on the head
-	Fixed        []TestName // failed on the base, pass on the head
-	StillFailing []TestName // fail on both
-	NewFailing   []TestName // not on the base, fail on the head
-	NewlySkipped []TestName // passed on the base, skipped on the head
-	Removed      []TestName // on the base, not on the head
-	Added        int        // not on the base, pass on the head
-	PassBoth     int
+	Regressed    []TestName `json:"regressed,omitempty"`     // passed on the base, fail on the head
+	Fixed        []TestName `json:"fixed,omitempty"`         // failed on the base, pass on the head
+	StillFailing []TestName `json:"still_failing,omitempty"` // fail on both
+	NewFailing   []TestName `json:"new_failing,omitempty"`   // not on the base, fail on the head
+	NewlySkipped []TestName `json:"newly_skipped,omitempty"` // passed on the base, skipped on the head
+	Removed      []TestName `json:"removed,omitempty"`       // on the base, not on the head
+	Added        int        `json:"added"`                   // not on the base, pass on the head
+	PassBoth     int        `json:"pass_both"`
 }
 
 // Compare compares the sides of every test, in the order of their names.
 func (f *Findings) Compare() Comparison {
 	var c Comparison
 	bad := func(o Outcome) bool { return o == Fail || o == Unfinished }
-	keys := make([]string, 0, len(f.outcomes))
-	for k := range f.outcomes {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		s := f.outcomes[k]
+	for _, name := range slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare) {
+		s := f.outcomes[name]
 		var list *[]TestName
 		switch {
 		case bad(s.head) && s.base == Pass:
@@ -200,7 +195,7 @@ func (f *Findings) Compare() Comparison {
 			c.PassBoth++
 		}
 		if list != nil {
-			*list = append(*list, parseOutcomeKey(k))
+			*list = append(*list, name)
 		}
 	}
 	return c
@@ -209,23 +204,13 @@ func (f *Findings) Compare() Comparison {
 // Passed returns the tests that pass on the head, in the order of their names.
 func (f *Findings) Passed() []TestName {
 	var list []TestName
-	for k, s := range f.outcomes {
+	for name, s := range f.outcomes {
 		if s.head == Pass {
-			list = append(list, parseOutcomeKey(k))
+			list = append(list, name)
 		}
 	}
-	slices.SortFunc(list, func(a, b TestName) int {
-		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Suite, b.Suite), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Ordinal, b.Ordinal))
-	})
+	slices.SortFunc(list, TestName.compare)
 	return list
-}
-
-func parseOutcomeKey(key string) TestName {
-	part := strings.Split(key, "\x00")
-	n := len(part)
-	name := TestName{Entry: part[0], Suite: part[1], Name: strings.Join(part[2:n-1], "\x00")}
-	fmt.Sscanf(part[n-1], "%d", &name.Ordinal)
-	return name
 }
 
 // side returns the findings of one entry on one side, in order.
@@ -279,6 +264,12 @@ func (f *Findings) judgeRun(r *RunFinding, result *receipts.Result) []Reason {
 		because(Interrupted, "the run was interrupted during the tests")
 	case receipts.StateTimeout:
 		because(TimedOut, "%d tests had ended", r.Pass+r.Fail+r.Skip)
+	case receipts.StateSignaled:
+		signal := "a signal"
+		if result != nil {
+			signal = result.Signal
+		}
+		because(CommandFailed, "ended by %s", signal)
 	case receipts.StateFailed:
 		because(RunFailed, "%s", why)
 		return reasons
@@ -306,8 +297,6 @@ func (f *Findings) judgeRun(r *RunFinding, result *receipts.Result) []Reason {
 	}
 	switch {
 	case len(reasons) > 0:
-	case r.State == receipts.StateSignaled:
-		because(CommandFailed, "ended by %s", result.Signal)
 	case r.Exit != 0 || r.BadSuites > 0:
 		because(CommandFailed, "exit code %d, %d suites not green", r.Exit, r.BadSuites)
 	case !r.Complete:

@@ -3,6 +3,7 @@ package verifier
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/truegreen-dev/truegreen/bundle"
@@ -36,15 +37,21 @@ type report struct {
 
 // Trust is a signature on the seal that an anchor vouches for.
 type Trust struct {
-	Kind string // "mac" or "ssh"
-	Who  string // as the anchor names it
+	Kind string `json:"kind"` // "mac" or "ssh"
+	Who  string `json:"who"`  // as the anchor names it
 }
 
-// Verdict returns the worst that a reason of the report says.
+// Verdict returns the worst that a reason of the report says. A reason that has
+// no verdict of its own leaves the report unproven: only one without reasons is
+// verified.
 func (r Report) Verdict() Verdict {
 	worst := Verified
 	for _, reason := range r.Reasons() {
-		if c, err := CauseOf(reason.Code); err != nil || c.Verdict.worse(worst) {
+		c, err := CauseOf(reason.Code)
+		if err != nil || c.Verdict == "" {
+			c.Verdict = Unproven
+		}
+		if c.Verdict.worse(worst) {
 			worst = c.Verdict
 		}
 	}
@@ -57,7 +64,7 @@ func (r Report) Reasons() []Reason {
 	if r.r == nil {
 		return []Reason{{Code: NoEvidence}}
 	}
-	return r.r.reasons
+	return slices.Clone(r.r.reasons)
 }
 
 // Has reports whether code is among the reasons.
@@ -95,7 +102,7 @@ func (r Report) Plan() Plan { return r.get().plan }
 func (r Report) Findings() *Findings { return r.get().findings }
 
 // Trust returns the signatures that an anchor vouches for.
-func (r Report) Trust() []Trust { return r.get().trust }
+func (r Report) Trust() []Trust { return slices.Clone(r.get().trust) }
 
 // MACsChecked reports whether the receipts' MACs were checked: it takes the key.
 // Under another trusted signature the receipts count all the same, because it
@@ -145,10 +152,10 @@ func (r Report) Risks() []receipts.Risk {
 // what its package printed, where the report kept it.
 func (r Report) Excerpt(t TestName) string {
 	f := r.get().findings
-	if s := f.detail[outcomeKey(t.Entry, t.Suite, t.Name, t.Ordinal)]; s != "" {
+	if s := f.detail[t]; s != "" {
 		return s
 	}
-	return f.detail[outcomeKey(t.Entry, t.Suite, "", 0)]
+	return f.detail[TestName{Entry: t.Entry, Suite: t.Suite}]
 }
 
 var errReport = errors.New("report: a report is made by verification only")

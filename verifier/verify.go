@@ -65,7 +65,7 @@ func Verify(r io.ReaderAt, size int64, o Options) (Report, error) {
 		args: map[uint64]*receipts.Args{}, results: map[uint64]*receipts.Result{},
 	}}
 	if v.policy == "" {
-		v.policy = "as sealed, not compared"
+		v.policy = map[bool]string{true: "as sealed, not compared", false: "compared with the caller's"}[o.Config == nil]
 	}
 	err := v.all(r, size)
 	if errors.Is(err, errStop) {

@@ -289,7 +289,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 		if i < 0 {
 			break
 		}
-		if len(w.buf)+i <= 64<<10 {
+		if n := len(w.buf) + i; n > 0 && n <= 64<<10 {
 			w.emit(append(w.buf, p[:i]...))
 		}
 		w.buf, p = w.buf[:0], p[i+1:]

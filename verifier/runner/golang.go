@@ -210,10 +210,10 @@ func writeSeed(dir string, packages []string) error {
 }
 
 // hostGo asks the host's go command, outside of any tree, where modules come from.
-func hostGo(ctx context.Context) (map[string]string, error) {
+func hostGo(ctx context.Context, environ []string) (map[string]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "env", "-json", "GOMODCACHE", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE")
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local", "GOWORK=off")
+	cmd.Env = append(slices.Clip(environ), "GOTOOLCHAIN=local", "GOWORK=off")
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w", err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -120,7 +121,7 @@ const packagesFile = "std-packages"
 // fetchModules fetches the modules of a tree: from the host's own downloads
 // where they are all there, and else over the network.
 func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []string, args func(string) *receipts.Args) error {
-	host, err := hostGo(ctx)
+	host, err := hostGo(ctx, j.o.Environ)
 	if err != nil {
 		return err
 	}
@@ -132,8 +133,7 @@ func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []str
 			proxy = "file://" + proxyDir
 			offline.Mounts = append(offline.Mounts, sandbox.Mount{Source: downloads, Target: proxyDir, Kind: sandbox.ReadOnly})
 		}
-		offline.Env = append(offline.Env, "GOPROXY="+proxy)
-		slices.Sort(offline.Env)
+		setEnv(&offline, "GOPROXY", proxy)
 		result, err := j.fetch(ctx, args("modules"), offline)
 		var failed *fetchError
 		if errors.As(err, &failed) && j.Config.Prepare.Network && j.hasSums(side, dir) {
@@ -166,7 +166,7 @@ func (j *job) download(ctx context.Context, side int, tmp, dir string, host map[
 	spec := j.fetchSpec(side, tmp, dir, []string{"go", "mod", "download"})
 	for _, name := range [...]string{"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE"} {
 		if host[name] != "" {
-			spec.Env = append(spec.Env, name+"="+host[name])
+			setEnv(&spec, name, host[name])
 		}
 	}
 	if err := j.online(&spec); err != nil {
@@ -239,10 +239,10 @@ func (j *job) fetchSpec(side int, deps, dir string, argv []string) sandbox.Spec 
 // the configuration names.
 func (j *job) online(spec *sandbox.Spec) error {
 	spec.Network = sandbox.NetworkHost
-	spec.Env = append(spec.Env, "GOVCS=*:off")
+	setEnv(spec, "GOVCS", "*:off")
 	for _, name := range [...]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
 		if v := j.getenv(name); v != "" {
-			spec.Env = append(spec.Env, name+"="+v)
+			setEnv(spec, name, v)
 		}
 	}
 	for _, name := range j.Config.Prepare.Secrets {
@@ -250,10 +250,16 @@ func (j *job) online(spec *sandbox.Spec) error {
 		if v == "" {
 			return fmt.Errorf("prepare: secret %s: not set in the environment", name)
 		}
-		spec.Env = append(spec.Env, name+"="+v)
+		setEnv(spec, name, v)
 	}
-	slices.Sort(spec.Env)
 	return nil
+}
+
+// setEnv sets a variable of a command; the list stays sorted and without doubles.
+func setEnv(spec *sandbox.Spec, name, value string) {
+	spec.Env = slices.DeleteFunc(spec.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	spec.Env = append(spec.Env, name+"="+value)
+	slices.Sort(spec.Env)
 }
 
 func (j *job) getenv(name string) string {
@@ -307,7 +313,8 @@ func (j *job) redactor(env []string) *strings.Replacer {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
 		case slices.Contains(j.Config.Prepare.Secrets, name) && len(value) > 0:
-			pairs = append(pairs, value, "[secret "+name+"]")
+			hidden := "[secret " + name + "]"
+			pairs = append(pairs, value, hidden, url.QueryEscape(value), hidden, base64.StdEncoding.EncodeToString([]byte(value)), hidden)
 		case strings.Contains(value, "@"):
 			for _, part := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' }) {
 				if u, err := url.Parse(part); err == nil && u.User != nil {
