@@ -35,6 +35,7 @@ func TestCheckpointRefused(t *testing.T) {
 		"empty":           "",
 		"two lines":       "o\n7\n",
 		"not ended":       "o\n7\n" + root,
+		"extension open":  "o\n7\n" + root + "\nkey value",
 		"no origin":       "\n7\n" + root + "\n",
 		"blank line":      "o\n7\n" + root + "\n\n",
 		"blank extension": "o\n7\n" + root + "\n\nx\n",

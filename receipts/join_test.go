@@ -199,6 +199,23 @@ func TestJoinFirstFrame(t *testing.T) {
 	}
 }
 
+// No id is not the id zero.
+func TestJoinWithoutIDs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ref  FrameRef
+		want JoinBreak
+	}{
+		{FrameRef{ToolCompleted: true, HasJob: true}, TaskMismatch},
+		{FrameRef{ToolCompleted: true, HasTask: true}, JobMismatch},
+	} {
+		var broken *JoinError
+		if err := Join(make([]Receipt, 1), []FrameRef{c.ref}); !errors.As(err, &broken) || broken.Reason != c.want {
+			t.Errorf("%+v: %v; want %s", c.ref, err, c.want)
+		}
+	}
+}
+
 // A log that breaks does not join, however good its start.
 func TestJoinStrictBrokenLog(t *testing.T) {
 	t.Parallel()

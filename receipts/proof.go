@@ -29,8 +29,9 @@ type Proof struct {
 	Checkpoint []byte // the signed note, or its text alone
 }
 
-// MaxProof is the largest text of a proof in bytes.
-const MaxProof = 256 << 10
+// MaxProof is the largest text of a proof in bytes: room for an Extra of
+// MaxDocument bytes.
+const MaxProof = 2 << 20
 
 const (
 	// maxTree is the largest tree for which package tlog ends, and maxPath the

@@ -140,6 +140,17 @@ func TestChainBreaks(t *testing.T) {
 		}
 		return append(l, r)
 	}), 5, EndTruncated)
+	v, err := NewChainVerifier(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range receipts {
+		if err := v.Next(&receipts[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("another count", v.End(3, chain.Head()), 4, EndTruncated)
+	check("another head", v.End(4, receipts[2].ChainHash()), 4, EndTruncated)
 	fields := map[string]func(*Receipt){
 		"task":      func(r *Receipt) { r.Task[0]++ },
 		"job":       func(r *Receipt) { r.Job[15]++ },

@@ -118,8 +118,8 @@ type Run struct {
 // receipt key of the run; with a key the MACs are checked, with the zero Key the
 // links between receipts alone.
 //
-// The error is a [*LogError], [*ReceiptError], [*RunError], [*JoinError] or what
-// r or key returned; with the first four the Run holds what verified before.
+// The error is a [*LogError], [*ReceiptError], [*RunError] or what
+// r or key returned; with the first three the Run holds what verified before.
 func ReadRun(r io.Reader, key func(salt Digest, task, job ID) (Key, error)) (*Run, error) {
 	hash := sha256.New()
 	log := NewLogReader(io.TeeReader(r, hash), MaxPayload)
