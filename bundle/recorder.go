@@ -31,6 +31,7 @@ type Recorder struct {
 	tree   receipts.Tree
 	seal   Seal
 	calls  uint64
+	risks  int
 	ended  string // the outcome, once the terminal frame is written
 }
 
@@ -124,6 +125,9 @@ func (r *Recorder) Begin(args *receipts.Args) (*RecordedCall, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.calls == receipts.MaxCalls {
+		return nil, fmt.Errorf("call %d: the limit is %d", r.calls+1, receipts.MaxCalls)
+	}
 	start := receipts.Start{V: receipts.DocumentVersion, Call: r.calls + 1, Tool: args.Tool, Args: digest}
 	if err := r.note(receipts.ToolCallStarted, &start); err != nil {
 		return nil, err
@@ -169,6 +173,10 @@ func (c *RecordedCall) End(result *receipts.Result) error {
 func (r *Recorder) Risk(code, detail string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.risks == receipts.MaxRisks {
+		return fmt.Errorf("risk %s: the limit is %d", code, receipts.MaxRisks)
+	}
+	r.risks++
 	return r.note(receipts.RiskDetected, &receipts.Risk{V: receipts.DocumentVersion, Code: code, Detail: receipts.Bytes(detail)})
 }
 

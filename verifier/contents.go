@@ -111,13 +111,16 @@ func (v *verification) completed(tool string) ([]TestCall, error) {
 			call.Args, err = receipts.ParseArgs(raw)
 		}
 		if err != nil {
-			return nil, err
+			return nil, v.refuse(err)
 		}
 		if raw, err = v.blobs.Document(v.run.Receipts[c.Receipt].Result); err == nil {
 			call.Result, err = receipts.ParseResult(raw)
 		}
 		if err != nil {
-			return nil, err
+			return nil, v.refuse(err)
+		}
+		if call.Args.Patch != v.seal.Patch {
+			return nil, v.stop(CallsMismatch, blobMember(c.Args), "call %d: made for another patch", c.Start.Call)
 		}
 		v.args[c.Start.Call], v.results[c.Start.Call] = &call.Args, &call.Result
 		list = append(list, call)
@@ -125,7 +128,27 @@ func (v *verification) completed(tool string) ([]TestCall, error) {
 	return list, nil
 }
 
-// readPatch checks that the patch document follows from the listings and the diff.
+// toolOrder is the order in which a run makes its calls.
+var toolOrder = []string{receipts.ToolMaterialise, receipts.ToolPlan, receipts.ToolPrepare, receipts.ToolTest, receipts.ToolJudge}
+
+// order checks that the calls are of known tools, in the order of a run, and
+// that only a run that did not come to its end has one that did not complete.
+func (v *verification) order() error {
+	at := 0
+	for _, c := range v.run.Calls {
+		i := slices.Index(toolOrder, c.Tool)
+		if i < at {
+			return v.stop(CallsMismatch, memberLog, "call %d: %q does not belong there", c.Start.Call, c.Tool)
+		}
+		at = i
+		if c.Receipt < 0 && v.seal.Outcome == bundle.OutcomeCompleted {
+			return v.stop(CallsMismatch, memberLog, "call %d did not complete, and the run did", c.Start.Call)
+		}
+	}
+	return nil
+}
+
+// readPatch reads the patch document and compares it with what is expected.
 func (v *verification) readPatch() error {
 	mismatch := func(format string, args ...any) error {
 		return v.stop(PatchMismatch, blobMember(v.seal.Patch), format, args...)
@@ -141,17 +164,27 @@ func (v *verification) readPatch() error {
 		return mismatch("the task's id is another patch's")
 	}
 	v.expect()
+	return nil
+}
+
+// readTrees checks that the patch document follows from the listings and the
+// diff, as far as the run came.
+func (v *verification) readTrees() error {
+	mismatch := func(format string, args ...any) error {
+		return v.stop(PatchMismatch, blobMember(v.seal.Patch), format, args...)
+	}
 	calls, err := v.completed(receipts.ToolMaterialise)
 	if err != nil {
-		return v.refuse(err)
+		return err
 	}
-	if len(calls) == 0 && v.seal.Outcome != bundle.OutcomeCompleted {
-		return nil // nothing ran: there is nothing to follow from
-	}
-	if len(calls) != 2 || calls[0].Args.Side != SideBase || calls[1].Args.Side != SideHead {
+	sides := [...]string{SideBase, SideHead}
+	if len(calls) > len(sides) || len(calls) < len(sides) && v.seal.Outcome == bundle.OutcomeCompleted {
 		return v.stop(CallsMismatch, memberLog, "materialise: want base, then head")
 	}
-	for i, want := range [...]TreeID{v.patch.BaseTree, v.patch.Tree} {
+	for i, want := range []TreeID{v.patch.BaseTree, v.patch.Tree}[:len(calls)] {
+		if calls[i].Args.Side != sides[i] {
+			return v.stop(CallsMismatch, memberLog, "materialise: want base, then head")
+		}
 		listing, ok := file(&calls[i].Result, FileListing)
 		if !ok {
 			return mismatch("call %d: no listing", calls[i].Call)
@@ -172,11 +205,14 @@ func (v *verification) readPatch() error {
 			return v.stop(PatchMismatch, blobMember(listing), "its tree is %s, the patch has %s", tree.ID, want.Git)
 		}
 	}
-	if diff, ok := file(&calls[1].Result, FileDiff); !ok || diff != v.patch.Diff || !v.blobs.Has(diff) {
-		return mismatch("diff: not the one that the patch names")
-	}
 	if v.patch.Base == "" && len(v.sides[0]) > 0 {
 		return mismatch("without a base commit, the base has %d files", len(v.sides[0]))
+	}
+	if len(calls) < len(sides) {
+		return nil
+	}
+	if diff, ok := file(&calls[1].Result, FileDiff); !ok || diff != v.patch.Diff || !v.blobs.Has(diff) {
+		return mismatch("diff: not the one that the patch names")
 	}
 	return nil
 }
@@ -204,7 +240,7 @@ func (v *verification) expect() {
 func (v *verification) readPlan() error {
 	calls, err := v.completed(receipts.ToolPlan)
 	if err != nil {
-		return v.refuse(err)
+		return err
 	}
 	if len(calls) == 0 && v.seal.Outcome != bundle.OutcomeCompleted {
 		if !v.seal.Plan.IsZero() || !v.seal.Config.IsZero() {
@@ -258,10 +294,10 @@ func (v *verification) readPlan() error {
 func (v *verification) readCalls() error {
 	calls, err := v.completed(receipts.ToolTest)
 	if err != nil {
-		return v.refuse(err)
+		return err
 	}
 	if _, err := v.completed(receipts.ToolPrepare); err != nil {
-		return v.refuse(err)
+		return err
 	}
 	if len(calls) > len(v.plan.Runs) || len(calls) < len(v.plan.Runs) && v.seal.Outcome == bundle.OutcomeCompleted {
 		return v.stop(CallsMismatch, memberLog, "%d test calls, %d are planned", len(calls), len(v.plan.Runs))
@@ -315,7 +351,7 @@ func (v *verification) matchCall(c *TestCall, p *PlannedRun) error {
 func (v *verification) readEvidence() error {
 	judges, err := v.completed(receipts.ToolJudge)
 	if err != nil {
-		return v.refuse(err)
+		return err
 	}
 	if len(judges) == 0 && v.seal.Outcome != bundle.OutcomeCompleted {
 		return nil
@@ -329,7 +365,7 @@ func (v *verification) readEvidence() error {
 	}
 	calls, err := v.completed(receipts.ToolTest)
 	if err != nil {
-		return v.refuse(err)
+		return err
 	}
 	if v.o.Quick {
 		r, err := v.blobs.open(evidence)

@@ -109,7 +109,7 @@ func (v *verification) stop(code Code, member, format string, args ...any) error
 }
 
 func (v *verification) all(r io.ReaderAt, size int64) error {
-	steps := []func() error{v.readSeal, v.walk, v.matchSeal, v.join, v.signatures, v.readPatch, v.readPlan, v.readCalls, v.readEvidence}
+	steps := []func() error{v.readSeal, v.walk, v.matchSeal, v.join, v.signatures, v.order, v.readPatch, v.readTrees, v.readPlan, v.readCalls, v.readEvidence}
 	b, err := bundle.Open(r, size, v.o.Limits)
 	if err != nil {
 		return v.refuse(err)

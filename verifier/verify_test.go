@@ -14,7 +14,7 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-func bundleOf(t testing.TB, r fixture.Run) []byte {
+func bundleOf(t testing.TB, r *fixture.Run) []byte {
 	t.Helper()
 	file, err := r.BundleIn(t.TempDir())
 	if err != nil {
@@ -141,7 +141,7 @@ func TestRed(t *testing.T) {
 			t.Parallel()
 			r := fixture.New()
 			test.edit(&r)
-			file := bundleOf(t, r)
+			file := bundleOf(t, &r)
 			for _, quick := range []bool{false, true} {
 				o := r.Options()
 				o.Quick = quick
@@ -172,7 +172,7 @@ func TestRootCommit(t *testing.T) {
 	t.Parallel()
 	r := fixture.New()
 	r.Base, r.Source = nil, verifier.SourceHead
-	file := bundleOf(t, r)
+	file := bundleOf(t, &r)
 	o := r.Options()
 	want(t, verify(t, file, o), verifier.PlanByHand)
 	o.AllowCommand = true
@@ -187,7 +187,7 @@ func TestRootCommit(t *testing.T) {
 	r = fixture.New() // has a base
 	o = r.Options()
 	o.Base, o.NoBase = "", true
-	want(t, verify(t, bundleOf(t, r), o), verifier.WrongBase)
+	want(t, verify(t, bundleOf(t, &r), o), verifier.WrongBase)
 }
 
 // TestCommandByHand: nobody is verified by a command of their own choice, unless
@@ -199,7 +199,7 @@ func TestCommandByHand(t *testing.T) {
 	r.Config.Test[0].Run = []string{"true"}
 	r.Config.Test[0].Format = verifier.FormatExit
 	r.Output = func(verifier.PlannedRun) fixture.Output { return fixture.Output{} }
-	file := bundleOf(t, r)
+	file := bundleOf(t, &r)
 	o := r.Options()
 	o.Config = nil
 	want(t, verify(t, file, o), verifier.PlanByHand)
@@ -216,7 +216,7 @@ func TestCommandByHand(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	r := fixture.New()
-	file := bundleOf(t, r)
+	file := bundleOf(t, &r)
 	seen := verify(t, file, r.Options())
 	other := strings.Repeat("0", 40)
 	for _, test := range []struct {
@@ -259,14 +259,14 @@ func TestReplay(t *testing.T) {
 	r.Stop, r.Statement.Outcome = -1, bundle.OutcomeKilled
 	o := r.Options()
 	o.Head = other
-	want(t, verify(t, bundleOf(t, r), o), verifier.WrongPatch, verifier.Interrupted)
+	want(t, verify(t, bundleOf(t, &r), o), verifier.WrongPatch, verifier.Interrupted)
 }
 
 // TestNoBundle looks at files that are no bundle.
 func TestNoBundle(t *testing.T) {
 	t.Parallel()
 	r := fixture.New()
-	good := bundleOf(t, r)
+	good := bundleOf(t, &r)
 	for _, test := range []struct {
 		name string
 		file []byte
@@ -288,7 +288,7 @@ func TestNoBundle(t *testing.T) {
 func TestFileOnly(t *testing.T) {
 	t.Parallel()
 	r := fixture.New()
-	file := bundleOf(t, r)
+	file := bundleOf(t, &r)
 	for _, at := range []int{0, 1, len(file) / 2, len(file) - 1} {
 		report, err := verifier.Verify(failingAt{file, at}, int64(len(file)), r.Options())
 		if err == nil || report.Verdict() != verifier.Unproven || !report.Has(verifier.NoEvidence) {

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/truegreen-dev/truegreen/sandbox"
+)
+
+// The test binary is also the program: the scripts find it on their PATH, and
+// its sandbox executes it again.
+func TestMain(m *testing.M) {
+	sandbox.Child()
+	testscript.Main(m, map[string]func(){"truegreen": main})
+}
+
+// TestScript runs testdata/script, one behaviour each. Beside the commands of
+// testscript a script has
+//
+//	calc DIR             make the small repository of the demo: a base and a head
+//	commit DIR FOLDER    put FOLDER's files over DIR and commit them
+//	base DIR FOLDER      make the base a commit with FOLDER's files, and the head one without
+//	bundle green|red     put a run that was made before at evidence.tar.zst, with
+//	                     its repository in repo, its key in state, and the SSH key
+//	                     that signed it in id, id.pub and id.signers
+//	sshkey NAME          make an SSH key NAME, NAME.pub, and NAME.signers
+//	exits N COMMAND…     run a command that ends with this exit code
+//	start NAME COMMAND…  run one in the background
+//	signal NAME SIGNAL   send it a signal
+//	finish NAME N        wait for its exit code; output is in NAME.stdout, NAME.stderr
+//	await NAME TEXT      wait until its standard error has this text
+//	sparse FILE SIZE     make a file of zeros that takes no space
+//	flip FILE OFFSET     change a bit
+//
+// and the conditions [sandbox], that this host can isolate, and [root].
+func TestScript(t *testing.T) {
+	runs := &madeRuns{dir: t.TempDir(), made: map[string]*madeRun{}}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setUp,
+		Condition:           condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey,
+			"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
+			"await": await, "sparse": sparse, "flip": flip,
+		},
+	})
+}
+
+// setUp gives a script an environment that has nothing of the caller's but the
+// PATH, and a state folder of its own.
+func setUp(env *testscript.Env) error {
+	for _, kv := range []string{
+		"TRUEGREEN_STATE=" + filepath.Join(env.WorkDir, "state"),
+		"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_AUTHOR_DATE=2024-01-01T00:00:00Z",
+		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_COMMITTER_DATE=2024-01-01T00:00:00Z",
+		"GOCACHE=" + cmp.Or(os.Getenv("GOCACHE"), filepath.Join(os.TempDir(), "go-build")),
+	} {
+		key, value, _ := strings.Cut(kv, "=")
+		env.Setenv(key, value)
+	}
+	env.Values["jobs"] = map[string]*job{}
+	env.Defer(func() {
+		for _, j := range env.Values["jobs"].(map[string]*job) {
+			j.cmd.Process.Kill()
+			j.cmd.Wait()
+		}
+	})
+	return nil
+}
+
+// required is set where a host must have everything that the tests can use, so
+// that nothing is skipped unseen.
+func required() bool { return os.Getenv("TRUEGREEN_TOOLS") == "require" }
+
+var isolates = sync.OnceValue(func() bool {
+	self, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	c := exec.Command(self, "doctor")
+	c.Args[0] = "truegreen"
+	return c.Run() == nil
+})
+
+func condition(name string) (bool, error) {
+	switch name {
+	case "sandbox":
+		if ok := isolates(); ok || !required() {
+			return ok, nil
+		}
+		return false, errors.New("this host cannot isolate, and TRUEGREEN_TOOLS=require")
+	case "root":
+		return runtime.GOOS == "linux" && os.Geteuid() == 0, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
+}
+
+func usageIf(ts *testscript.TestScript, wrong bool, text string) {
+	if wrong {
+		ts.Fatalf("usage: %s", text)
+	}
+}
+
+// environ returns what a command of the script gets.
+func environ(ts *testscript.TestScript) []string {
+	var env []string
+	for _, k := range []string{"PATH", "HOME", "TMPDIR", "TRUEGREEN_STATE", "TRUEGREEN_KEY", "GOCACHE", "NO_COLOR", "TERM"} {
+		if v := ts.Getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env
+}
+
+// exits runs a command in the foreground.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	usageIf(ts, neg || len(args) < 2, "exits N COMMAND…")
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	code := 0
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s\nstdout:\n%s\nstderr:\n%s", code, args[0], ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// A job is a command in the background.
+type job struct {
+	cmd            *exec.Cmd
+	stdout, stderr shared
+}
+
+// A shared buffer is read while it is written.
+type shared struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	usageIf(ts, neg || len(args) != 2, "await NAME TEXT")
+	j := jobs(ts)[args[0]]
+	for range 6000 {
+		if strings.Contains(j.stderr.String(), args[1]) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s: has not said %q:\n%s", args[0], args[1], j.stderr.String())
+}
+
+func jobs(ts *testscript.TestScript) map[string]*job { return ts.Value("jobs").(map[string]*job) }
+
+func start(ts *testscript.TestScript, neg bool, args []string) {
+	usageIf(ts, neg || len(args) < 2, "start NAME COMMAND…")
+	j := &job{cmd: exec.Command(args[1], args[2:]...)}
+	j.cmd.Dir, j.cmd.Env, j.cmd.Stdout, j.cmd.Stderr = ts.MkAbs("."), environ(ts), &j.stdout, &j.stderr
+	ts.Check(j.cmd.Start())
+	jobs(ts)[args[0]] = j
+	ts.Setenv(args[0]+"_pid", fmt.Sprint(j.cmd.Process.Pid))
+}
+
+func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
+	usageIf(ts, neg || len(args) != 2, "signal NAME INT|KILL")
+	s := map[string]os.Signal{"INT": os.Interrupt, "KILL": os.Kill}[args[1]]
+	ts.Check(jobs(ts)[args[0]].cmd.Process.Signal(s))
+}
+
+func finish(ts *testscript.TestScript, neg bool, args []string) {
+	usageIf(ts, neg || len(args) != 2, "finish NAME N")
+	j := jobs(ts)[args[0]]
+	delete(jobs(ts), args[0])
+	err := j.cmd.Wait()
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stdout"), []byte(j.stdout.String()), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stderr"), []byte(j.stderr.String()), 0o644))
+	code := fmt.Sprint(j.cmd.ProcessState.ExitCode())
+	if s, ok := j.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		code = s.Signal().String()
+	}
+	if code != args[1] {
+		ts.Fatalf("%s: exit code %s, want %s (%v)\nstdout:\n%s\nstderr:\n%s", args[0], code, args[1], err, j.stdout.String(), j.stderr.String())
+	}
+}
+
+func sparse(ts *testscript.TestScript, _ bool, args []string) {
+	usageIf(ts, len(args) != 2, "sparse FILE SIZE")
+	var size int64
+	_, err := fmt.Sscan(args[1], &size)
+	ts.Check(err)
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(errors.Join(f.Truncate(size), f.Close()))
+}
+
+func flip(ts *testscript.TestScript, _ bool, args []string) {
+	usageIf(ts, len(args) != 2, "flip FILE OFFSET")
+	var at int
+	_, err := fmt.Sscan(args[1], &at)
+	ts.Check(err)
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if at < 0 {
+		at += len(b)
+	}
+	b[at] ^= 1
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o600))
+}
+
+// TestScriptNames holds the names of the scripts to the commands that they test.
+func TestScriptNames(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/script/*.txt")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("scripts: %v, %v", scripts, err)
+	}
+	topics := []string{"run", "verify", "inspect", "extract", "prove", "key", "init", "demo", "doctor", "version", "help", "completion", "usage", "output"}
+	for _, s := range scripts {
+		topic, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(s), ".txt"), "_")
+		if !slices.Contains(topics, topic) {
+			t.Errorf("%s: want a name that begins with one of %v", s, topics)
+		}
+	}
+}

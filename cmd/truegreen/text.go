@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/truegreen-dev/truegreen/receipts"
+	"github.com/truegreen-dev/truegreen/sandbox"
+	"github.com/truegreen-dev/truegreen/verifier"
+)
+
+// safeText makes text from anywhere fit for a terminal: control characters,
+// what reorders text, and what is invisible are shown as escapes.
+func safeText(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case r == utf8.RuneError, !unicode.IsPrint(r):
+			fmt.Fprintf(&b, "\\u{%x}", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// oneLine is safeText without line breaks.
+func oneLine(s string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(safeText(s))
+}
+
+const maxListed = 10
+
+var verdictColors = map[verifier.Verdict]string{
+	verifier.Verified: "1;32", verifier.Failed: "1;31", verifier.Unproven: "1;33", verifier.Broken: "1;35",
+}
+
+// printReport writes a report for people.
+func (a *app) printReport(r verifier.Report) {
+	w := a.out
+	verdict := r.Verdict()
+	fmt.Fprint(w, a.color(verdictColors[verdict], string(verdict)))
+	if r.Sound() {
+		p := r.Patch()
+		base := "the empty tree"
+		if p.Base != "" {
+			base = short(p.Base)
+		}
+		fmt.Fprintf(w, ": %s %s against %s", oneLine(string(p.Repository)), short(p.Head), base)
+	}
+	fmt.Fprintln(w)
+	for _, reason := range r.Reasons() {
+		cause, _ := verifier.CauseOf(reason.Code)
+		fmt.Fprintf(w, "  %s\n", oneLine(reason.String()))
+		fmt.Fprintf(w, "    %s\n", cause.Remedy)
+	}
+	if !r.Sound() {
+		return
+	}
+	a.printRuns(w, r)
+	a.printTests(w, r)
+	for _, n := range r.Plan().NotCovered {
+		fmt.Fprintf(w, "  note      %s\n", oneLine(string(n)))
+	}
+	for _, k := range r.Risks() {
+		fmt.Fprintf(w, "  note      %s: %s\n", oneLine(k.Code), oneLine(string(k.Detail)))
+	}
+	printTrust(w, r)
+}
+
+// refuse says why nothing is shown of a bundle that is not sound.
+func (a *app) refuse(r verifier.Report) error {
+	if a.json {
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		a.explain(r)
+	}
+	return exitWith(r)
+}
+
+// explain writes verdict and reasons to standard error, for commands whose
+// standard output is something else.
+func (a *app) explain(r verifier.Report) {
+	fmt.Fprintf(a.err, "truegreen: the bundle is %s\n", r.Verdict())
+	for _, reason := range r.Reasons() {
+		cause, _ := verifier.CauseOf(reason.Code)
+		fmt.Fprintf(a.err, "truegreen:   %s\ntruegreen:     %s\n", oneLine(reason.String()), cause.Remedy)
+	}
+}
+
+var sources = map[string]string{
+	verifier.SourceBase:     verifier.ConfigFile + " at the base",
+	verifier.SourceDetected: "detected at the base",
+	verifier.SourceHead:     "from the patch itself: its base is the empty tree",
+	verifier.SourceCommand:  "command given by hand",
+}
+
+func (a *app) printRuns(w io.Writer, r verifier.Report) {
+	steps := map[uint64]verifier.Step{}
+	for _, s := range r.Steps() {
+		steps[s.Start.Call] = s
+	}
+	name := ""
+	for _, run := range r.Findings().Runs {
+		s := steps[run.Call]
+		if run.Name != name && s.Args != nil {
+			name = run.Name
+			fmt.Fprintf(w, "  %-9s %s  (%s)\n", oneLine(name), oneLine(joinArgs(s.Args.Argv)), sources[r.Plan().Source])
+		}
+		fmt.Fprintf(w, "    %-7s %s\n", run.Side, oneLine(runLine(run, s.Result)))
+		for _, sig := range run.Signals {
+			if run.Side == verifier.SideHead && (sig.Disqualifies() || sig.Code == "exit-code-only") {
+				fmt.Fprintf(w, "            signal %s\n", oneLine(strings.Join(strings.Fields(sig.Code+" "+sig.Suite+" "+sig.Test+" "+sig.Detail), " ")))
+			}
+		}
+	}
+}
+
+// runLine says what one run came to.
+func runLine(run *verifier.RunFinding, result *receipts.Result) string {
+	var b strings.Builder
+	why := ""
+	if result != nil {
+		why = string(result.Why)
+	}
+	switch run.State {
+	case receipts.StateNotRun:
+		return "not run: " + why
+	case receipts.StateNotFound:
+		return "could not start: " + why
+	case receipts.StateExited:
+		fmt.Fprintf(&b, "%d passed, %d failed, %d skipped", run.Pass, run.Fail, run.Skip)
+		if run.Exit != 0 {
+			fmt.Fprintf(&b, ", exit code %d", run.Exit)
+		}
+	default:
+		fmt.Fprintf(&b, "%s after %d passed, %d failed", run.State, run.Pass, run.Fail)
+	}
+	if run.Unfinished > 0 {
+		fmt.Fprintf(&b, ", %d unfinished", run.Unfinished)
+	}
+	if run.Unbuilt > 0 {
+		fmt.Fprintf(&b, ", %d packages did not build", run.Unbuilt)
+	}
+	if result != nil {
+		fmt.Fprintf(&b, "  %.1fs", float64(result.End-result.Start)/1000)
+		if i := result.Isolation; i != nil {
+			fmt.Fprintf(&b, "  isolation %d %s (%s), network %s", i.Level, sandbox.Level(i.Level), i.Mode, i.Network)
+		}
+	}
+	return b.String()
+}
+
+func (a *app) printTests(w io.Writer, r verifier.Report) {
+	c := r.Findings().Compare()
+	if len(r.Findings().Runs) > 1 {
+		fmt.Fprintf(w, "  compared  %d pass on both, %d new, %d fixed, %d regressed, %d newly skipped, %d removed\n",
+			c.PassBoth, c.Added, len(c.Fixed), len(c.Regressed), len(c.NewlySkipped), len(c.Removed))
+	}
+	for _, list := range []struct {
+		title string
+		tests []verifier.TestName
+		text  bool
+	}{
+		{"regressed", c.Regressed, true}, {"fails", c.NewFailing, true}, {"fails on both", c.StillFailing, true},
+		{"newly skipped", c.NewlySkipped, false}, {"removed", c.Removed, false}, {"fixed", c.Fixed, false},
+	} {
+		for i, t := range list.tests {
+			if i == maxListed {
+				fmt.Fprintf(w, "  %s: and %d more\n", list.title, len(list.tests)-i)
+				break
+			}
+			fmt.Fprintf(w, "  %s: %s\n", list.title, oneLine(t.String()))
+			if list.text && i < 3 {
+				printExcerpt(w, r.Excerpt(t))
+			}
+		}
+	}
+}
+
+// printExcerpt writes the last lines of what a failed test printed.
+func printExcerpt(w io.Writer, text string) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) > 12 {
+		lines = lines[len(lines)-12:]
+	}
+	for _, l := range lines {
+		if l = strings.TrimRight(oneLine(l), " "); l != "" {
+			if runes := []rune(l); len(runes) > 300 {
+				l = string(runes[:300]) + "…"
+			}
+			fmt.Fprintf(w, "      %s\n", l)
+		}
+	}
+}
+
+func printTrust(w io.Writer, r verifier.Report) {
+	for _, t := range r.Trust() {
+		fmt.Fprintf(w, "  trusted   %s: %s\n", t.Kind, oneLine(t.Who))
+	}
+	if !r.MACsChecked() {
+		fmt.Fprintln(w, "  receipts  MAC: not checked (no key)")
+	}
+	fmt.Fprintf(w, "  policy    %s\n", oneLine(r.PolicySource()))
+	if r.Quick() {
+		fmt.Fprintln(w, "  quick     the sealed evidence was believed, not made again from the output")
+	}
+	seal, digest := r.Seal()
+	fmt.Fprintf(w, "  sealed    %s  %s\n", time.UnixMilli(int64(seal.End)).UTC().Format(time.RFC3339), digest)
+}
+
+func joinArgs(argv []receipts.Bytes) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		words[i] = string(a)
+		if words[i] == "" || strings.ContainsAny(words[i], " \t\n\"'\\$*?") {
+			words[i] = "'" + strings.ReplaceAll(words[i], "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func short(id string) string { return id[:min(12, len(id))] }

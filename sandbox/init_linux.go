@@ -1,0 +1,262 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// initStage is process 1 of the sandbox. It has nothing left to lose: no
+// capabilities, the sandbox's uid, an empty view of the host. It probes,
+// starts the command, waits, kills what is left, hands out the collected
+// files and ends.
+func initStage(report *os.File) error {
+	if err := quiet(); err != nil {
+		return err
+	}
+	if err := die(); err != nil {
+		return err
+	}
+	c, err := readConfig()
+	if err != nil {
+		return err
+	}
+	unix.Close(fdConfig)
+	// Sever the caller's session keyring, should a way to keyctl be found.
+	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) {
+		return step("own session keyring", err)
+	}
+	// Handlers, unlike ignored signals, do not survive an execve; with them
+	// in place the command cannot end process 1 through the runtime.
+	signal.Notify(make(chan os.Signal, 1))
+
+	return reap(c, report, func() error {
+		abi := landlockABI()
+		if abi > 0 {
+			if err := landlock(abi, writablePaths(c)); err != nil {
+				return err
+			}
+		}
+		if err := installFilter(); err != nil {
+			return err
+		}
+		return sendProbes(c, report, abi)
+	}, func() { unix.Kill(-1, unix.SIGKILL) })
+}
+
+func writablePaths(c stageConfig) []string {
+	p := []string{"/tmp", "/var/tmp", homeDir, "/dev", "/proc"}
+	for _, m := range c.Mounts {
+		if m.Kind != ReadOnly {
+			p = append(p, string(m.Target))
+		}
+	}
+	return p
+}
+
+func sendProbes(c stageConfig, report *os.File, abi int) error {
+	r := probeReport{Probes: probeInside(c), Landlock: abi, Seccomp: threadStatus("Seccomp") == "2"}
+	r.Disk, r.Inodes, _, _ = storeUsage()
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &lim); err == nil {
+		r.Pids = int64(lim.Cur)
+	}
+	return writeJSON(report, eventProbed, r)
+}
+
+// reap starts the command on a thread that confine has confined, waits for
+// its end and that of its descendants, and reports. killRest ends whatever the
+// command left behind.
+func reap(c stageConfig, report *os.File, confine func() error, killRest func()) error {
+	type started struct {
+		pid int
+		err error
+	}
+	ch := make(chan started)
+	go func() {
+		// Never unlocked and never returning: what was done to this thread
+		// must not serve other goroutines, and its end would be seen by the
+		// command as the death of its parent.
+		runtime.LockOSThread()
+		err := confine()
+		if err == nil {
+			err = awaitGo()
+		}
+		var s started
+		if err == nil {
+			s.pid, err = start(c)
+		}
+		s.err = err
+		ch <- s
+		select {}
+	}()
+	s := <-ch
+	var bad *startError
+	if errors.As(s.err, &bad) {
+		return writeEvent(report, eventNoStart, []byte(bad.Error()))
+	}
+	if s.err != nil {
+		return s.err
+	}
+	// When memory runs out, the command goes before its supervisors.
+	os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("500"), 0)
+
+	end, err := waitAll(s.pid, killRest)
+	if err != nil {
+		return step("wait", err)
+	}
+	if err := writeJSON(report, eventEnded, end); err != nil {
+		return err
+	}
+	if err := sendFiles(c, report); err != nil {
+		return err
+	}
+	return writeEvent(report, eventDone, nil)
+}
+
+func waitAll(pid int, killRest func()) (endReport, error) {
+	var end endReport
+	for {
+		var ws syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &ws, 0, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if errors.Is(err, syscall.ECHILD) {
+			break
+		}
+		if err != nil {
+			return end, err
+		}
+		if got == pid {
+			end.Status = uint32(ws)
+			pid = 0
+		}
+		if pid == 0 {
+			// Again after each death: a process can be born while its parent
+			// is being killed.
+			killRest()
+		}
+	}
+	var ru syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru); err != nil {
+		return end, err
+	}
+	end.CPU = ru.Utime.Nano() + ru.Stime.Nano()
+	end.MaxRSS = ru.Maxrss << 10
+	_, _, end.DiskUsed, end.InodesUsed = storeUsage()
+	return end, nil
+}
+
+// awaitGo blocks until the supervisor, having judged the probes, lets the
+// command start. A supervisor that is gone or unwilling closes the pipe.
+func awaitGo() error {
+	var b [1]byte
+	for {
+		n, err := unix.Read(fdControl, b[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n != 1 {
+			return &refusal{Step: "supervisor", Errno: "did not let the command start"}
+		}
+		return nil
+	}
+}
+
+// A startError explains why a command could not be executed.
+type startError struct {
+	what string
+	err  error
+}
+
+func (e *startError) Error() string {
+	return e.what + ": " + e.err.Error() + " (" + errnoText(e.err) + ")"
+}
+
+func start(c stageConfig) (int, error) {
+	argv, env := toStrings(c.Argv), toStrings(c.Env)
+	dir := string(c.Dir)
+	var st unix.Stat_t
+	err := unix.Stat(dir, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		err = unix.ENOTDIR
+	}
+	if err != nil {
+		return 0, &startError{"working directory " + dir, err}
+	}
+	file, err := lookPath(argv[0], dir, env)
+	if err != nil {
+		return 0, &startError{argv[0], err}
+	}
+	pid, err := syscall.ForkExec(file, argv, &syscall.ProcAttr{
+		Dir:   dir,
+		Env:   env,
+		Files: []uintptr{0, 1, 2},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, &startError{argv[0], err}
+	}
+	return pid, nil
+}
+
+// lookPath finds a command as execvp does, by the PATH that the command
+// itself gets.
+func lookPath(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	list := ""
+	for _, v := range env {
+		if p, ok := strings.CutPrefix(v, "PATH="); ok {
+			list = p
+		}
+	}
+	denied := false
+	for _, d := range strings.Split(list, ":") {
+		file := path.Join(d, name)
+		if !path.IsAbs(file) {
+			file = path.Join(dir, file)
+		}
+		var st unix.Stat_t
+		if unix.Stat(file, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		if unix.Access(file, unix.X_OK) == nil {
+			return file, nil
+		}
+		denied = true
+	}
+	if denied {
+		return "", unix.EACCES
+	}
+	return "", unix.ENOENT
+}
+
+// storeUsage reads the limits and the use of the writable places back.
+func storeUsage() (disk, inodes, diskUsed, inodesUsed int64) {
+	var st unix.Statfs_t
+	if unix.Statfs("/tmp", &st) != nil {
+		return 0, 0, 0, 0
+	}
+	bs := int64(st.Bsize)
+	return int64(st.Blocks) * bs, int64(st.Files), int64(st.Blocks-st.Bfree) * bs, int64(st.Files - st.Ffree)
+}
+
+func toStrings(b [][]byte) []string {
+	s := make([]string, len(b))
+	for i := range b {
+		s[i] = string(b[i])
+	}
+	return s
+}

@@ -1,0 +1,57 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// observe reads the kernel's own account of process 1: which namespaces it
+// has to itself, and the privileges of each of its threads.
+func observe(pid int, iso *Isolation) error {
+	dir := "/proc/" + strconv.Itoa(pid)
+	for _, ns := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {
+		ours, err := os.Readlink("/proc/self/ns/" + ns)
+		if err != nil {
+			continue
+		}
+		theirs, err := os.Readlink(dir + "/ns/" + ns)
+		if err != nil {
+			return err
+		}
+		if ours != theirs {
+			iso.Namespaces = append(iso.Namespaces, ns)
+		}
+	}
+	tasks, err := os.ReadDir(dir + "/task")
+	if err != nil {
+		return err
+	}
+	iso.NoNewPrivs, iso.CapsEmpty = len(tasks) > 0, len(tasks) > 0
+	for _, t := range tasks {
+		b, err := os.ReadFile(dir + "/task/" + t.Name() + "/status")
+		if err != nil {
+			return err
+		}
+		status := string(b)
+		if statusField(status, "NoNewPrivs") != "1" {
+			iso.NoNewPrivs = false
+		}
+		for _, set := range capSets() {
+			if v := statusField(status, set); v == "" || strings.Trim(v, "0") != "" {
+				iso.CapsEmpty = false
+			}
+		}
+		for id := range strings.FieldsSeq(statusField(status, "Uid")) {
+			if iso.UID, err = strconv.Atoi(id); err != nil {
+				return err
+			}
+			if iso.UID == 0 {
+				return nil
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sandboxes of root run as an id in this range, which neither distributions
+// nor systemd assign to anyone. It is also the id inside.
+const (
+	firstUID = 61000
+	lastUID  = 61183
+)
+
+// Owner returns whose a tree must be so that a command can change an
+// [Overlay] or [Writable] mount of it. For root it is an unused id, and chown
+// reports that the files must be given to it; a Run whose mounts belong to
+// such an id runs as that id. For any other user it is the user.
+func Owner() (uid, gid int, chown bool) {
+	if os.Geteuid() != 0 {
+		return os.Geteuid(), os.Getegid(), false
+	}
+	id, err := unusedID()
+	if err != nil {
+		id = lastUID
+	}
+	return id, id, true
+}
+
+// unusedID finds an id that is nobody's and under which nothing runs.
+func unusedID() (int, error) {
+	taken := map[int]bool{}
+	b, err := os.ReadFile("/etc/passwd")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Split(line, ":"); len(f) > 2 {
+			if n, err := strconv.Atoi(f[2]); err == nil {
+				taken[n] = true
+			}
+		}
+	}
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return 0, err
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		var st unix.Stat_t
+		if name[0] >= '0' && name[0] <= '9' && unix.Stat("/proc/"+name, &st) == nil {
+			taken[int(st.Uid)] = true
+		}
+	}
+	for id := firstUID; id <= lastUID; id++ {
+		if !taken[id] {
+			return id, nil
+		}
+	}
+	return 0, errors.New("every sandbox uid is in use")
+}
+
+// chooseID returns the host's uid and gid for a command: that of its
+// writable mounts if they have one of ours, else an unused one.
+func chooseID(mounts []Mount) (int, error) {
+	id := 0
+	for _, m := range mounts {
+		if m.Kind != Overlay && m.Kind != Writable {
+			continue
+		}
+		var st unix.Stat_t
+		if err := unix.Stat(m.Source, &st); err != nil {
+			return 0, &refusal{Step: "mount source " + m.Source, Errno: errnoText(err), Spec: true}
+		}
+		if st.Uid < firstUID || st.Uid > lastUID {
+			continue
+		}
+		if id != 0 && id != int(st.Uid) {
+			return 0, &refusal{Step: "mount source " + m.Source, Errno: "belongs to another sandbox uid than the mounts before it", Spec: true}
+		}
+		id = int(st.Uid)
+	}
+	if id != 0 {
+		return id, nil
+	}
+	return unusedID()
+}

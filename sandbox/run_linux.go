@@ -1,0 +1,313 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// setupTimeout bounds what happens before the command starts.
+const setupTimeout = 30 * time.Second
+
+// Run runs one command and returns when every process of it is dead. An
+// error means that no sandbox could be measured or started: the Spec is
+// wrong, the context has ended already, or the host refuses, which is a
+// [*RefusedError]. Whatever the command itself did is in the Result.
+func Run(ctx context.Context, spec Spec) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, fmt.Errorf("sandbox: %w", err)
+	}
+	spec, err := spec.withDefaults()
+	if err != nil {
+		return Result{}, err
+	}
+	var tried []Fallback
+	for _, mode := range spec.Modes {
+		r, err := runMode(ctx, spec, mode, false)
+		var no *refusal
+		switch {
+		case err == nil:
+			r.Isolation.Fallbacks = tried
+			return r, nil
+		case errors.As(err, &no) && !no.Spec:
+			tried = append(tried, Fallback{Mode: mode, Why: no.Error(), Fix: fix(mode, no)})
+		default:
+			return Result{}, fmt.Errorf("sandbox %s: %w", mode, err)
+		}
+	}
+	return Result{}, &RefusedError{Want: spec.MinLevel, Attempts: tried}
+}
+
+// An attempt is one command in one mode.
+type attempt struct {
+	spec   Spec
+	result Result
+	stage  *stageProcess
+	cgroup *cgroup
+	canary *canary
+	usage  probeReport // limits as read back inside
+	polled memoryPoll
+
+	mu    sync.Mutex
+	cause State  // why kill was called first
+	why   string // in words
+	timer *time.Timer
+}
+
+func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result, error) {
+	a := &attempt{spec: spec}
+	a.result = Result{Exit: -1, Isolation: Isolation{Mode: mode, Network: spec.Network, Kill: "pidns"}}
+	config, ids, err := a.configure(mode)
+	if err != nil {
+		return Result{}, err
+	}
+	config.ProbeOnly = probeOnly
+	if mode != ModeNone {
+		if a.canary, err = plantCanary(); err != nil {
+			return Result{}, err
+		}
+		defer a.canary.remove()
+		config.Canary = a.canary.plan
+	}
+	a.cgroup = newCgroup(spec.Limits)
+	defer a.cgroup.remove()
+	if a.cgroup.pids == "" && mode != ModeNone { // the caller's own uid has other processes
+		config.Pids = int64(spec.Limits.Pids)
+	}
+
+	a.stage, err = startStage(mode, spec.Network, ids, config, a.cgroup)
+	if err != nil {
+		return Result{}, err
+	}
+	defer a.stage.close()
+	a.timer = time.AfterFunc(setupTimeout, func() { a.kill(StateCouldNotStart, "setup took too long") })
+	defer a.stop()
+	stopCtx := context.AfterFunc(ctx, func() { a.kill(StateCanceled, context.Cause(ctx).Error()) })
+	defer stopCtx()
+
+	var streams sync.WaitGroup
+	streams.Go(func() { a.result.Stdout = copyBounded(spec.Stdout, a.stage.stdout, spec.Limits.Output) })
+	streams.Go(func() { a.result.Stderr = copyBounded(spec.Stderr, a.stage.stderr, spec.Limits.Output) })
+
+	ended, err := a.follow(config)
+	if err != nil {
+		a.stage.kill()
+	}
+	usage := a.stage.wait()
+	streams.Wait()
+	if err != nil {
+		return Result{}, err
+	}
+	a.conclude(ended, usage)
+	return a.result, nil
+}
+
+// configure turns the Spec into what the stages get.
+func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
+	s := a.spec
+	c := stageConfig{
+		Mode: mode, Network: s.Network, Dir: []byte(s.Dir),
+		Argv: toBytes(s.Argv), Env: toBytes(s.Env), Collect: toBytes(s.Collect),
+		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, FileBytes: s.Limits.FileBytes,
+	}
+	for _, m := range s.Mounts {
+		c.Mounts = append(c.Mounts, stageMount{Source: []byte(m.Source), Target: []byte(m.Target), Kind: m.Kind})
+	}
+	ids, err := mapIDs(mode, s.Mounts)
+	if err != nil {
+		return c, ids, err
+	}
+	c.UID, c.GID, c.Switch = ids.inside, ids.inside, ids.switches
+	if mode == ModeNone {
+		a.result.Isolation.Kill = "pgid"
+		for _, m := range s.Mounts {
+			if m.Kind == Overlay || m.Kind == Scratch || m.Source != m.Target {
+				return c, ids, &refusal{Step: "mount at " + m.Target, Errno: "mode none shows the host's tree and cannot mount"}
+			}
+		}
+	}
+	return c, ids, nil
+}
+
+// follow reads the stage's events until it has ended, and lets the command
+// start when the probes have shown enough. The report is nil if the stage
+// ended without one.
+func (a *attempt) follow(c stageConfig) (*endReport, error) {
+	buf := make([]byte, maxEvent)
+	for {
+		kind, payload, err := readEvent(a.stage.report, buf)
+		if err != nil {
+			return nil, a.silence()
+		}
+		switch kind {
+		case eventRefused:
+			r := new(refusal)
+			if err := json.Unmarshal(payload, r); err != nil {
+				return nil, err
+			}
+			if cause, _ := a.killed(); cause != "" {
+				return nil, a.silence()
+			}
+			return nil, r
+		case eventEntered:
+			a.result.Isolation.Root = string(payload)
+		case eventProbed:
+			if err := json.Unmarshal(payload, &a.usage); err != nil {
+				return nil, err
+			}
+			if err := a.judge(); err != nil {
+				return nil, err
+			}
+			if c.ProbeOnly {
+				return nil, a.stage.kill()
+			}
+			a.release()
+		case eventNoStart:
+			a.result.State, a.result.Why = StateCouldNotStart, string(payload)
+			a.result.End = time.Now()
+			return nil, nil
+		case eventEnded:
+			end := new(endReport)
+			if err := json.Unmarshal(payload, end); err != nil {
+				return nil, err
+			}
+			a.result.End = time.Now()
+			a.stopTimer()
+			if cause, _ := a.killed(); cause != "" && a.stage.bare {
+				// A bare stage is asked to kill and reports that end, too.
+				a.stage.proc.Kill()
+				return nil, nil
+			}
+			a.collect(buf)
+			return end, nil
+		default:
+			return nil, fmt.Errorf("stage sent event %q", kind)
+		}
+	}
+}
+
+// silence explains a stage that ended without saying how: we killed it, or
+// something else did.
+func (a *attempt) silence() error {
+	cause, why := a.killed()
+	if a.result.Start.IsZero() && cause != StateCanceled {
+		if why == "" {
+			why = "ended during setup"
+		}
+		return &refusal{Step: "sandbox process", Errno: why}
+	}
+	return nil
+}
+
+// judge measures from outside, computes the level and compares it.
+func (a *attempt) judge() error {
+	iso := &a.result.Isolation
+	iso.Probes, iso.Seccomp, iso.Landlock = a.usage.Probes, a.usage.Seccomp, a.usage.Landlock
+	if err := observe(a.stage.pid, iso); err != nil {
+		return &refusal{Step: "observe sandbox", Errno: err.Error()}
+	}
+	if a.canary != nil {
+		iso.Probes = append(iso.Probes, a.canary.silent())
+		a.canary.remove()
+	}
+	var lacks string
+	iso.Level, lacks = level(*iso)
+	if iso.Level < a.spec.MinLevel {
+		return &refusal{Step: "measured level " + iso.Level.String(), Errno: lacks, Level: true}
+	}
+	return nil
+}
+
+// release lets the command start and its clock run.
+func (a *attempt) release() {
+	a.stopTimer()
+	a.mu.Lock()
+	a.timer = time.AfterFunc(a.spec.Limits.Wall, func() {
+		a.kill(StateTimeout, "still running after "+a.spec.Limits.Wall.String())
+	})
+	a.mu.Unlock()
+	a.result.Start = time.Now()
+	if a.cgroup.memory == "" {
+		a.polled.start(a.stage.pid, a.spec.Limits.Memory, func() { a.kill(StateSignaled, "over the memory limit") })
+	}
+	a.stage.release(a.result.Isolation.Mode == ModeNone)
+}
+
+// kill ends the attempt for the first cause given.
+func (a *attempt) kill(cause State, why string) {
+	a.mu.Lock()
+	if a.cause == "" {
+		a.cause, a.why = cause, why
+	}
+	a.mu.Unlock()
+	a.stage.kill()
+}
+
+func (a *attempt) killed() (State, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cause, a.why
+}
+
+func (a *attempt) stopTimer() {
+	a.mu.Lock()
+	a.timer.Stop()
+	a.mu.Unlock()
+}
+
+func (a *attempt) stop() {
+	a.stopTimer()
+	a.polled.stop()
+}
+
+// conclude fills in how the command ended and what limited it.
+func (a *attempt) conclude(end *endReport, usage processUsage) {
+	a.polled.stop()
+	r := &a.result
+	if r.End.IsZero() {
+		r.End = time.Now()
+	}
+	if r.Start.IsZero() {
+		r.Start = r.End
+	}
+	cause, why := a.killed()
+	switch {
+	case r.State == StateCouldNotStart:
+	case end != nil:
+		ws := unix.WaitStatus(end.Status)
+		if ws.Signaled() {
+			r.State, r.Signal = StateSignaled, unix.SignalName(ws.Signal())
+		} else {
+			r.State, r.Exit = StateExited, ws.ExitStatus()
+		}
+	default:
+		r.State, r.Why = cause, why
+		if cause == "" {
+			r.State, r.Why = StateSignaled, "the sandbox was killed from outside"
+		}
+		r.Signal = "SIGKILL"
+	}
+	r.CPU, r.PeakMemory = usage.cpu, usage.maxRSS
+	if end != nil {
+		r.CPU, r.PeakMemory = time.Duration(end.CPU), end.MaxRSS
+	}
+	for i := len(r.Files); i < len(a.spec.Collect); i++ {
+		r.Files = append(r.Files, File{Path: a.spec.Collect[i], Err: "the sandbox ended before it was read"})
+	}
+	a.limits(end)
+}
+
+func toBytes(s []string) [][]byte {
+	b := make([][]byte, len(s))
+	for i := range s {
+		b[i] = []byte(s[i])
+	}
+	return b
+}

@@ -1,0 +1,130 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The filter refuses what a test suite has no use for and what has been a
+// way into the kernel or around the other layers. It is a list of refusals
+// rather than of permissions, so that tests of ordinary programs run
+// unchanged; three rules keep such a list from being stepped around:
+//
+//   - the architecture comes first: a system call through another table
+//     (32-bit, x32) gets ENOSYS, whatever its number means there;
+//   - a number newer than this list gets ENOSYS;
+//   - flags are compared, pointers never are.
+//
+// What is refused as not permitted gets EPERM. clone3, whose flags lie behind
+// a pointer, gets ENOSYS, which makes C libraries use clone. A socket of any
+// family but UNIX, INET, INET6 and NETLINK gets EAFNOSUPPORT.
+
+// deniedCalls get EPERM on every architecture.
+func deniedCalls() []uint32 {
+	return append([]uint32{
+		// keyrings are not namespaced
+		unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
+		// large kernel surface
+		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT,
+		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+		// files by handle, around every path
+		unix.SYS_OPEN_BY_HANDLE_AT,
+		// mounts and namespaces
+		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_SETNS,
+		unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
+		unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE_ATTR,
+		// the machine
+		unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT,
+		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_SYSLOG,
+		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_VHANGUP, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL,
+		unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
+	}, archDenied()...)
+}
+
+// newestCall is the last number that deniedCalls was written against.
+const newestCall = unix.SYS_RSEQ_SLICE_YIELD
+
+const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
+
+// Offsets in struct seccomp_data. Both architectures are little endian, so
+// the low half of an argument comes first.
+const (
+	offNr   = 0
+	offArch = 4
+	offArg0 = 16
+	offArg1 = 24
+)
+
+const ioctlLinux = 0x541C // TIOCLINUX
+
+func filter() []unix.SockFilter {
+	errno := func(e uint32) uint32 { return unix.SECCOMP_RET_ERRNO | e }
+	eperm, enosys, eafnosupport := errno(uint32(unix.EPERM)), errno(uint32(unix.ENOSYS)), errno(uint32(unix.EAFNOSUPPORT))
+
+	load := func(off uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: off}
+	}
+	jump := func(op uint16, k uint32, t, f uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, Jt: t, Jf: f, K: k}
+	}
+	ret := func(action uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
+	}
+
+	p := []unix.SockFilter{
+		load(offArch),
+		jump(unix.BPF_JEQ, auditArch, 1, 0),
+		ret(enosys),
+		load(offNr),
+		jump(unix.BPF_JGT, newestCall, 0, 1), // x32 numbers are above it, too
+		ret(enosys),
+	}
+	for _, nr := range deniedCalls() {
+		p = append(p, jump(unix.BPF_JEQ, nr, 0, 1), ret(eperm))
+	}
+	p = append(p, jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), ret(enosys))
+	for _, nr := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		p = append(p,
+			jump(unix.BPF_JEQ, nr, 0, 4),
+			load(offArg0),
+			jump(unix.BPF_JSET, namespaceFlags, 0, 1),
+			ret(eperm),
+			ret(unix.SECCOMP_RET_ALLOW),
+		)
+	}
+	for _, nr := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
+		p = append(p,
+			jump(unix.BPF_JEQ, nr, 0, 7),
+			load(offArg0),
+			jump(unix.BPF_JEQ, unix.AF_UNIX, 4, 0),
+			jump(unix.BPF_JEQ, unix.AF_INET, 3, 0),
+			jump(unix.BPF_JEQ, unix.AF_INET6, 2, 0),
+			jump(unix.BPF_JEQ, unix.AF_NETLINK, 1, 0),
+			ret(eafnosupport),
+			ret(unix.SECCOMP_RET_ALLOW),
+		)
+	}
+	// The kernel takes an ioctl number from the low 32 bits of the argument.
+	p = append(p,
+		jump(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 4),
+		load(offArg1),
+		jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
+		jump(unix.BPF_JEQ, ioctlLinux, 0, 1),
+		ret(eperm),
+	)
+	return append(p, ret(unix.SECCOMP_RET_ALLOW))
+}
+
+// installFilter puts the filter on the calling thread and its children.
+func installFilter() error {
+	p := filter()
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		return step("install system call filter", errno)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// call is what the kernel shows a filter.
+type call struct {
+	nr, arch uint32
+	args     [6]uint64
+}
+
+func (c call) word(off uint32) uint32 {
+	switch {
+	case off == offNr:
+		return c.nr
+	case off == offArch:
+		return c.arch
+	case off >= offArg0 && off < 64:
+		a := c.args[(off-offArg0)/8]
+		if off%8 == 4 {
+			return uint32(a >> 32)
+		}
+		return uint32(a)
+	}
+	return 0
+}
+
+// judge interprets the filter.
+func judge(t *testing.T, p []unix.SockFilter, c call) uint32 {
+	t.Helper()
+	var acc uint32
+	for pc := 0; pc < len(p); pc++ {
+		i := p[pc]
+		var yes bool
+		switch i.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			acc = c.word(i.K)
+			continue
+		case unix.BPF_RET | unix.BPF_K:
+			return i.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			yes = acc == i.K
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			yes = acc > i.K
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			yes = acc&i.K != 0
+		default:
+			t.Fatalf("instruction %d: code %#x", pc, i.Code)
+		}
+		if yes {
+			pc += int(i.Jt)
+		} else {
+			pc += int(i.Jf)
+		}
+	}
+	t.Fatal("ran off the end")
+	return 0
+}
+
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	const (
+		allow  = unix.SECCOMP_RET_ALLOW
+		eperm  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+		enosys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+		eafno  = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+		i386   = unix.AUDIT_ARCH_I386
+		mine   = auditArch
+	)
+	p := filter()
+	for name, c := range map[string]struct {
+		call call
+		want uint32
+	}{
+		"read":             {call{unix.SYS_READ, mine, [6]uint64{}}, allow},
+		"keyctl":           {call{unix.SYS_KEYCTL, mine, [6]uint64{}}, eperm},
+		"i386 keyctl":      {call{288, i386, [6]uint64{}}, enosys},
+		"i386 read":        {call{3, i386, [6]uint64{}}, enosys},
+		"arm read":         {call{3, unix.AUDIT_ARCH_ARM, [6]uint64{}}, enosys},
+		"x32 read":         {call{0x40000000, mine, [6]uint64{}}, enosys},
+		"x32 keyctl":       {call{0x40000000 | unix.SYS_KEYCTL, mine, [6]uint64{}}, enosys},
+		"compat of x32":    {call{520, mine, [6]uint64{}}, enosys},
+		"minus one":        {call{^uint32(0), mine, [6]uint64{}}, enosys},
+		"newest":           {call{newestCall, mine, [6]uint64{}}, allow},
+		"newer":            {call{newestCall + 1, mine, [6]uint64{}}, enosys},
+		"fork":             {call{unix.SYS_CLONE, mine, [6]uint64{uint64(unix.SIGCHLD)}}, allow},
+		"thread":           {call{unix.SYS_CLONE, mine, [6]uint64{unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD}}, allow},
+		"clone user":       {call{unix.SYS_CLONE, mine, [6]uint64{unix.CLONE_NEWUSER | uint64(unix.SIGCHLD)}}, eperm},
+		"clone high":       {call{unix.SYS_CLONE, mine, [6]uint64{1<<32 | unix.CLONE_NEWUSER}}, eperm},
+		"clone3":           {call{unix.SYS_CLONE3, mine, [6]uint64{}}, enosys},
+		"unshare files":    {call{unix.SYS_UNSHARE, mine, [6]uint64{unix.CLONE_FILES}}, allow},
+		"unshare net":      {call{unix.SYS_UNSHARE, mine, [6]uint64{unix.CLONE_NEWNET}}, eperm},
+		"socket unix":      {call{unix.SYS_SOCKET, mine, [6]uint64{unix.AF_UNIX}}, allow},
+		"socket inet6":     {call{unix.SYS_SOCKET, mine, [6]uint64{unix.AF_INET6}}, allow},
+		"socket netlink":   {call{unix.SYS_SOCKET, mine, [6]uint64{unix.AF_NETLINK}}, allow},
+		"socket vsock":     {call{unix.SYS_SOCKET, mine, [6]uint64{unix.AF_VSOCK}}, eafno},
+		"socket high":      {call{unix.SYS_SOCKET, mine, [6]uint64{1<<32 | unix.AF_VSOCK}}, eafno},
+		"socketpair alg":   {call{unix.SYS_SOCKETPAIR, mine, [6]uint64{unix.AF_ALG}}, eafno},
+		"ioctl TCGETS":     {call{unix.SYS_IOCTL, mine, [6]uint64{0, unix.TCGETS}}, allow},
+		"ioctl TIOCSTI":    {call{unix.SYS_IOCTL, mine, [6]uint64{0, unix.TIOCSTI}}, eperm},
+		"ioctl high":       {call{unix.SYS_IOCTL, mine, [6]uint64{0, 0xdead<<32 | unix.TIOCSTI}}, eperm},
+		"ioctl TIOCLINUX":  {call{unix.SYS_IOCTL, mine, [6]uint64{0, ioctlLinux}}, eperm},
+		"personality":      {call{unix.SYS_PERSONALITY, mine, [6]uint64{0x40000}}, allow},
+		"ptrace":           {call{unix.SYS_PTRACE, mine, [6]uint64{}}, allow},
+		"landlock":         {call{unix.SYS_LANDLOCK_CREATE_RULESET, mine, [6]uint64{}}, allow},
+		"nested filter":    {call{unix.SYS_SECCOMP, mine, [6]uint64{}}, allow},
+		"name_to_handle":   {call{unix.SYS_NAME_TO_HANDLE_AT, mine, [6]uint64{}}, allow},
+		"open_tree_attr":   {call{unix.SYS_OPEN_TREE_ATTR, mine, [6]uint64{}}, eperm},
+		"setns":            {call{unix.SYS_SETNS, mine, [6]uint64{}}, eperm},
+		"io_uring_enter":   {call{unix.SYS_IO_URING_ENTER, mine, [6]uint64{}}, eperm},
+		"perf_event_open":  {call{unix.SYS_PERF_EVENT_OPEN, mine, [6]uint64{}}, eperm},
+		"userfaultfd":      {call{unix.SYS_USERFAULTFD, mine, [6]uint64{}}, eperm},
+		"open_by_handle":   {call{unix.SYS_OPEN_BY_HANDLE_AT, mine, [6]uint64{}}, eperm},
+		"memfd_secret":     {call{unix.SYS_MEMFD_SECRET, mine, [6]uint64{}}, allow},
+		"process_vm_readv": {call{unix.SYS_PROCESS_VM_READV, mine, [6]uint64{}}, allow},
+	} {
+		if got := judge(t, p, c.call); got != c.want {
+			t.Errorf("%s: %#x, want %#x", name, got, c.want)
+		}
+	}
+	for _, nr := range deniedCalls() {
+		if got := judge(t, p, call{nr: nr, arch: mine}); got != eperm {
+			t.Errorf("denied call %d: %#x", nr, got)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// insideUID is the id inside a user namespace that an ordinary user made.
+const insideUID = firstUID
+
+// An idMap says who the command is.
+type idMap struct {
+	inside   int // uid and gid inside
+	hostUID  int
+	hostGID  int
+	switches bool // the setup stage starts as another id and takes the inside one
+}
+
+func mapIDs(mode Mode, mounts []Mount) (idMap, error) {
+	uid, gid := os.Geteuid(), os.Getegid()
+	switch {
+	case mode == ModeNone:
+		return idMap{inside: uid, hostUID: uid, hostGID: gid}, nil
+	case uid != 0 && mode == ModeRootDrop:
+		return idMap{}, &refusal{Step: "start as root", Errno: "the caller is not root"}
+	case uid != 0:
+		return idMap{inside: insideUID, hostUID: uid, hostGID: gid}, nil
+	}
+	id, err := chooseID(mounts)
+	if err != nil {
+		return idMap{}, err
+	}
+	return idMap{inside: id, hostUID: id, hostGID: id, switches: mode == ModeUserNS}, nil
+}
+
+// A stageProcess is the supervisor's side of process 1.
+type stageProcess struct {
+	pid            int
+	report         *os.File
+	stdout, stderr *os.File
+
+	control *os.File
+	bare    bool
+	proc    *os.Process
+	done    chan *os.ProcessState
+}
+
+// startStage executes this program again as the first stage of a mode.
+func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup) (*stageProcess, error) {
+	s := &stageProcess{bare: mode == ModeNone, done: make(chan *os.ProcessState, 1)}
+	var child []*os.File
+	defer func() {
+		for _, f := range child {
+			f.Close()
+		}
+	}()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	child = append(child, null)
+	pipe := func(childReads bool) (ours *os.File, err error) {
+		var fds [2]int
+		if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+			return nil, err
+		}
+		mine, theirs := fds[0], fds[1]
+		if childReads {
+			mine, theirs = theirs, mine
+		}
+		// Only our end may be non-blocking: the mode belongs to the end, and
+		// the command expects to wait.
+		child = append(child, os.NewFile(uintptr(theirs), "pipe"))
+		if err := unix.SetNonblock(mine, true); err != nil {
+			unix.Close(mine)
+			return nil, err
+		}
+		return os.NewFile(uintptr(mine), "pipe"), nil
+	}
+	if s.stdout, err = pipe(false); err != nil {
+		return nil, s.abandon(err)
+	}
+	if s.stderr, err = pipe(false); err != nil {
+		return nil, s.abandon(err)
+	}
+	config, err := memFile(c)
+	if err != nil {
+		return nil, s.abandon(err)
+	}
+	child = append(child, config)
+	if s.report, err = pipe(false); err != nil {
+		return nil, s.abandon(err)
+	}
+	if s.control, err = pipe(true); err != nil {
+		return nil, s.abandon(err)
+	}
+
+	attr := &os.ProcAttr{Dir: "/", Env: stageEnv(), Files: child, Sys: sysAttr(mode, network, ids)}
+	if fd := g.fd(); fd != nil {
+		defer fd.Close()
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(fd.Fd())
+	}
+	name := nameSetup
+	if s.bare {
+		name = nameBare
+	}
+	started := make(chan error)
+	go func() {
+		// The child is to die with its parent, and its parent is a thread.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		var err error
+		s.proc, err = os.StartProcess("/proc/self/exe", []string{name}, attr)
+		started <- err
+		if err != nil {
+			return
+		}
+		state, err := s.proc.Wait()
+		if err != nil {
+			state = nil
+		}
+		s.done <- state
+	}()
+	if err := <-started; err != nil {
+		return nil, s.abandon(step("start process in new namespaces", err))
+	}
+	s.pid = s.proc.Pid
+	if !attr.Sys.UseCgroupFD {
+		g.attach(s.pid)
+	}
+	return s, nil
+}
+
+func sysAttr(mode Mode, network Network, ids idMap) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if mode == ModeNone {
+		a.Pdeathsig = 0 // it must outlive us for as long as it takes to kill
+		return a
+	}
+	a.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	if network == NetworkNone {
+		a.Cloneflags |= unix.CLONE_NEWNET
+	}
+	if mode == ModeUserNS {
+		a.Cloneflags |= unix.CLONE_NEWUSER
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: ids.inside, HostID: ids.hostUID, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: ids.inside, HostID: ids.hostGID, Size: 1}}
+		// There is no uid 0 inside, ever. The capabilities to build with
+		// survive the execve as ambient ones.
+		for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+			if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); err == nil {
+				a.AmbientCaps = append(a.AmbientCaps, c)
+			}
+		}
+	}
+	return a
+}
+
+// memFile puts the configuration where the stages can read it, twice.
+func memFile(c stageConfig) (*os.File, error) {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("config", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "config")
+	if _, err := f.Write(b); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// release lets the command start. A bare stage keeps the pipe: its end is
+// how it learns that it must kill.
+func (s *stageProcess) release(keep bool) {
+	s.control.Write([]byte{1})
+	if !keep {
+		s.control.Close()
+	}
+}
+
+// kill ends every process of the sandbox. Process 1 takes the others along.
+func (s *stageProcess) kill() error {
+	if s.bare {
+		s.control.Close()
+		time.AfterFunc(2*time.Second, func() { s.proc.Kill() })
+		return nil
+	}
+	if err := s.proc.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+type processUsage struct {
+	cpu    time.Duration
+	maxRSS int64
+}
+
+func (s *stageProcess) wait() processUsage {
+	state := <-s.done
+	if s.bare {
+		// Whoever escaped may hold a pipe for ever.
+		for _, f := range []*os.File{s.stdout, s.stderr} {
+			f.SetReadDeadline(time.Now().Add(time.Second))
+		}
+	}
+	if state == nil {
+		return processUsage{}
+	}
+	u := processUsage{cpu: state.UserTime() + state.SystemTime()}
+	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
+		u.maxRSS = ru.Maxrss << 10
+	}
+	return u
+}
+
+func (s *stageProcess) abandon(err error) error {
+	s.close()
+	return err
+}
+
+func (s *stageProcess) close() {
+	for _, f := range []*os.File{s.report, s.stdout, s.stderr, s.control} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}

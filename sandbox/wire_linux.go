@@ -1,0 +1,118 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// The supervisor hands a stage its configuration in a file and reads events
+// from a pipe. An event is a kind, a 32-bit big-endian length and a payload.
+
+const (
+	eventRefused = 'R' // refusal: the host does not allow a layer
+	eventEntered = 'T' // how the tree was entered, as text
+	eventProbed  = 'P' // probeReport; the stage then waits for one byte
+	eventNoStart = 'N' // why, as text
+	eventEnded   = 'E' // endReport: the command and all that it started are dead
+	eventFile    = 'F' // fileReport: one collected path
+	eventData    = 'D' // bytes of the file announced before
+	eventDone    = 'Z'
+)
+
+const maxEvent = 64 << 10
+
+// stageConfig is all that the stages know. Strings that may hold any byte
+// travel as []byte, since JSON would change them.
+type stageConfig struct {
+	Mode      Mode
+	Network   Network
+	UID, GID  int  // inside
+	Switch    bool // take UID and GID before mounting (user namespace made by root)
+	Mounts    []stageMount
+	Argv, Env [][]byte
+	Dir       []byte
+	Collect   [][]byte
+	Disk      int64
+	Inodes    int64
+	FileBytes int64
+	Pids      int64 // for RLIMIT_NPROC, 0 to leave it
+	Canary    canaryPlan
+	ProbeOnly bool
+}
+
+type stageMount struct {
+	Source, Target []byte
+	Kind           MountKind
+}
+
+// refusal is a step of the setup that failed.
+type refusal struct {
+	Step  string
+	Errno string
+	Spec  bool // the Spec is at fault, not the host
+	Level bool // everything could be built, and was not enough
+}
+
+func (r *refusal) Error() string { return r.Step + ": " + r.Errno }
+
+type probeReport struct {
+	Probes   []Probe
+	Seccomp  bool
+	Landlock int
+	Disk     int64
+	Inodes   int64
+	Pids     int64
+}
+
+type endReport struct {
+	Status     uint32 // as from wait4
+	CPU        int64  // nanoseconds
+	MaxRSS     int64
+	DiskUsed   int64
+	InodesUsed int64
+}
+
+type fileReport struct {
+	Index int
+	Size  int64
+	Err   string
+}
+
+func writeEvent(w io.Writer, kind byte, payload []byte) error {
+	var head [5]byte
+	head[0] = kind
+	binary.BigEndian.PutUint32(head[1:], uint32(len(payload)))
+	if _, err := w.Write(head[:]); err != nil {
+		return err
+	}
+	_, err := w.Write(payload)
+	return err
+}
+
+func writeJSON(w io.Writer, kind byte, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return writeEvent(w, kind, b)
+}
+
+// readEvent reads one event into buf, which has room for maxEvent bytes.
+func readEvent(r io.Reader, buf []byte) (kind byte, payload []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	if n > maxEvent {
+		return 0, nil, fmt.Errorf("event of %d bytes", n)
+	}
+	if _, err := io.ReadFull(r, buf[:n]); err != nil {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return head[0], buf[:n], nil
+}

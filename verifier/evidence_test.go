@@ -1,0 +1,350 @@
+package verifier
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/truegreen-dev/truegreen/internal/strictjson"
+	"github.com/truegreen-dev/truegreen/receipts"
+)
+
+// output is a blob store of what test calls put out.
+type output map[receipts.Digest][]byte
+
+func (o output) put(text string) receipts.Stream {
+	if text == "" {
+		return receipts.Stream{}
+	}
+	d := receipts.Sum([]byte(text))
+	o[d] = []byte(text)
+	return receipts.Stream{Digest: d, Bytes: int64(len(text)), Kept: int64(len(text))}
+}
+
+func (o output) open(d receipts.Digest) (io.ReadCloser, error) {
+	b, ok := o[d]
+	if !ok {
+		return nil, errors.New("no such blob")
+	}
+	return io.NopCloser(bytes.NewReader(b)), nil
+}
+
+// call returns a completed call of the tool test.
+func (o output) call(n uint64, name, side, format string, exit int, stdout, stderr string) TestCall {
+	return TestCall{
+		Call: n,
+		Args: receipts.Args{Tool: receipts.ToolTest, Name: name, Side: side, Round: 1, Format: format},
+		Result: receipts.Result{
+			State: receipts.StateExited, Exit: exit, Stdout: o.put(stdout), Stderr: o.put(stderr),
+		},
+	}
+}
+
+var (
+	testPatch = receipts.Sum([]byte("patch"))
+	testPlan  = receipts.Sum([]byte("plan"))
+)
+
+// goLines returns a stream of go test -json; each test is "NAME OUTCOME".
+func goLines(pkg string, tests ...string) string {
+	var b strings.Builder
+	line := func(action, test, out string) {
+		fmt.Fprintf(&b, `{"Action":%q,"Package":%q`, action, pkg)
+		if test != "" {
+			fmt.Fprintf(&b, `,"Test":%q`, test)
+		}
+		if out != "" {
+			fmt.Fprintf(&b, `,"Output":%q`, out)
+		}
+		b.WriteString("}\n")
+	}
+	line("start", "", "")
+	verdict := "pass"
+	for _, t := range tests {
+		name, outcome, _ := strings.Cut(t, " ")
+		line("run", name, "")
+		line("output", name, "--- "+strings.ToUpper(outcome)+": "+name+" (0.00s)\n")
+		line(outcome, name, "")
+		if outcome == "fail" {
+			verdict = "fail"
+		}
+	}
+	line("output", "", map[string]string{"pass": "PASS\n", "fail": "FAIL\n"}[verdict])
+	line(verdict, "", "")
+	return b.String()
+}
+
+// manyCalls is a run that has something of everything.
+func manyCalls(o output) []TestCall {
+	calls := []TestCall{
+		o.call(4, "unit", SideBase, FormatGo, 1, goLines("p", "TestA pass", "TestB fail", "TestGone pass", "TestSkip pass"), ""),
+		o.call(5, "unit", SideHead, FormatGo, 1, goLines("p", "TestA fail", "TestB pass", "TestNew fail", "TestSkip skip", "TestMore pass")+goLines("q/\xff", "Test\u2028 pass"), ""),
+		o.call(6, "old", SideHead, FormatGo, 1, "", "go: go.mod requires go >= 1.99 (running go 1.26.5)\n"),
+		o.call(7, "script", SideHead, FormatExit, 3, "noise", ""),
+		o.call(8, "gone", SideBase, FormatGo, 0, "", ""),
+		o.call(9, "killed", SideHead, FormatGo, 0, `{"Action":"start","Package":"p"}`+"\n"+`{"Action":"run","Package":"p","Test":"TestA"}`+"\nnot json\n", ""),
+		o.call(10, "report", SideHead, FormatJUnit, 0, "", ""),
+	}
+	calls[4].Result.State = receipts.StateNotFound
+	calls[5].Result.State, calls[5].Result.Signal = receipts.StateSignaled, "SIGKILL"
+	const report = `<testsuite name="s" tests="2"><testcase name="a"/><testcase name="a"/></testsuite>`
+	s := o.put(report)
+	calls[6].Result.Files = []receipts.File{{Name: ReportFile("r.xml"), Digest: s.Digest, Size: s.Kept}, {Name: "other", Digest: s.Digest}}
+	return calls
+}
+
+// TestEvidenceRoundTrip: reading the evidence document gives the findings that
+// writing it gave.
+func TestEvidenceRoundTrip(t *testing.T) {
+	t.Parallel()
+	o := output{}
+	var doc bytes.Buffer
+	wrote, err := Judge(&doc, testPatch, testPlan, manyCalls(o), o.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := readEvidence(bytes.NewReader(doc.Bytes()), testPatch, testPlan)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, doc.Bytes())
+	}
+	wrote.detail = read.detail // what tests printed is not part of the document
+	if !reflect.DeepEqual(wrote, read) {
+		t.Errorf("wrote %+v\nread %+v\n%s", wrote, read, doc.Bytes())
+	}
+	var again bytes.Buffer
+	if _, err := Judge(&again, testPatch, testPlan, manyCalls(o), o.open); err != nil || !bytes.Equal(doc.Bytes(), again.Bytes()) {
+		t.Errorf("the same output gives two documents (%v)", err)
+	}
+	rows := bytes.SplitAfter(doc.Bytes(), []byte("\n"))
+	for n := range doc.Len() {
+		if _, err := readEvidence(bytes.NewReader(doc.Bytes()[:n]), testPatch, testPlan); err == nil {
+			t.Fatalf("%d of %d bytes are a document", n, doc.Len())
+		}
+	}
+	for i := range rows[:len(rows)-1] {
+		without := bytes.Join(append(append([][]byte{}, rows[:i]...), rows[i+1:]...), nil)
+		if _, err := readEvidence(bytes.NewReader(without), testPatch, testPlan); err == nil {
+			t.Errorf("without row %d it still is a document: %s", i, rows[i])
+		}
+		twice := bytes.Join(append(append([][]byte{}, rows[:i+1]...), rows[i:]...), nil)
+		if _, err := readEvidence(bytes.NewReader(twice), testPatch, testPlan); err == nil {
+			t.Errorf("with row %d twice it still is a document: %s", i, rows[i])
+		}
+	}
+}
+
+func TestEvidenceRefused(t *testing.T) {
+	t.Parallel()
+	head := fmt.Sprintf(`{"v":1,"patch":"%s","plan":"%s"}`+"\n", testPatch, testPlan)
+	const (
+		run  = `{"run":4,"name":"unit","side":"head","round":1,"state":"exited","exit":0,"complete":true}` + "\n"
+		test = `{"test":"TestA","of":4,"suite":"p","outcome":"pass"}` + "\n"
+		tail = `{"runs":1,"tests":1,"signals":0}` + "\n"
+	)
+	if _, err := readEvidence(strings.NewReader(head+run+test+tail), testPatch, testPlan); err != nil {
+		t.Fatal(err)
+	}
+	for name, doc := range map[string]string{
+		"empty":             "",
+		"no head":           run + test + tail,
+		"two heads":         head + head + run + test + tail,
+		"newer":             strings.Replace(head, `"v":1`, `"v":2`, 1) + run + test + tail,
+		"other patch":       strings.Replace(head, testPatch.String(), testPlan.String(), 1) + run + test + tail,
+		"other plan":        strings.Replace(head, testPlan.String(), testPatch.String(), 1) + run + test + tail,
+		"no tail":           head + run + test,
+		"counts":            head + run + test + test + tail,
+		"data behind":       head + run + test + tail + "\n",
+		"test of no run":    head + test + run + tail,
+		"signal of no run":  head + `{"signal":"x","of":5}` + "\n" + run + test + tail,
+		"run twice":         head + run + run + test + `{"runs":2,"tests":1,"signals":0}` + "\n",
+		"unknown side":      head + strings.Replace(run, "head", "face", 1) + test + tail,
+		"unknown outcome":   head + run + strings.Replace(test, `"pass"`, `"fine"`, 1) + tail,
+		"unknown row":       head + run + `{"note":"x"}` + "\n" + test + tail,
+		"unknown member":    head + run + strings.Replace(test, `"outcome"`, `"x":1,"outcome"`, 1) + tail,
+		"space":             head + run + strings.Replace(test, `,`, `, `, 1) + tail,
+		"no line end":       head + run + test + strings.TrimSuffix(tail, "\n"),
+		"carriage return":   head + run + test + strings.TrimSuffix(tail, "\n") + "\r\n",
+		"long row":          head + run + strings.Replace(test, "TestA", strings.Repeat("a", maxEvidenceRow), 1) + tail,
+		"negative call":     head + strings.Replace(run, `"run":4`, `"run":-4`, 1) + test + tail,
+		"fraction":          head + strings.Replace(run, `"exit":0`, `"exit":0.0`, 1) + test + tail,
+		"not UTF-8":         head + run + strings.Replace(test, "TestA", "Test\xff", 1) + tail,
+		"b64 of plain text": head + run + strings.Replace(test, `"TestA"`, `{"b64":"VGVzdEE="}`, 1) + tail,
+	} {
+		if f, err := readEvidence(strings.NewReader(doc), testPatch, testPlan); err == nil || f != nil {
+			t.Errorf("%s: %v, %v", name, f, err)
+		}
+	}
+}
+
+// FuzzEvidence: a document that can be read consists of rows that are written
+// with the same bytes.
+func FuzzEvidence(f *testing.F) {
+	o := output{}
+	var doc bytes.Buffer
+	if _, err := Judge(&doc, testPatch, testPlan, manyCalls(o), o.open); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(doc.Bytes())
+	for _, row := range bytes.SplitAfter(doc.Bytes(), []byte("\n")) {
+		f.Add(row)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if v, err := parseRow(b, false); err == nil {
+			if again, err := strictjson.Marshal(v); err != nil || !bytes.Equal(again, b) {
+				t.Errorf("row %q becomes %q (%v)", b, again, err)
+			}
+		}
+		found, err := readEvidence(bytes.NewReader(b), testPatch, testPlan)
+		if (err == nil) != (found != nil) {
+			t.Errorf("findings %v, error %v", found, err)
+		}
+		if err != nil {
+			return
+		}
+		var again []byte
+		for i, row := range bytes.Split(bytes.TrimSuffix(b, []byte("\n")), []byte("\n")) {
+			v, err := parseRow(row, i == 0)
+			if err == nil {
+				again, err = strictjson.Append(again, v)
+			}
+			if err != nil {
+				t.Fatalf("row %d of a document: %v", i, err)
+			}
+			again = append(again, '\n')
+		}
+		if !bytes.Equal(again, b) {
+			t.Errorf("document %q becomes %q", b, again)
+		}
+	})
+}
+
+// TestToolchainDetail: what a process prints cannot make a row too long.
+func TestToolchainDetail(t *testing.T) {
+	t.Parallel()
+	o := output{}
+	long := "requires go >= " + strings.Repeat("9", 65000) + " (running go 1)"
+	f, err := Judge(io.Discard, testPatch, testPlan, []TestCall{o.call(4, "unit", SideHead, FormatGo, 1, "", long)}, o.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := f.Runs[0].Signals; len(s[len(s)-1].Detail) > maxDetail {
+		t.Errorf("a detail of %d bytes", len(s[len(s)-1].Detail))
+	}
+}
+
+// TestJudgeMemory judges 50 MB of output and watches the heap.
+func TestJudgeMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 100 MB")
+	}
+	for name, tests := range map[string]int{"few chatty tests": 500, "many tests": 90_000} {
+		t.Run(name, func(t *testing.T) {
+			const size = 50 << 20
+			calls := []TestCall{
+				{Call: 4, Args: receipts.Args{Name: "unit", Side: SideBase, Round: 1, Format: FormatGo}},
+				{Call: 5, Args: receipts.Args{Name: "unit", Side: SideHead, Round: 1, Format: FormatGo}},
+			}
+			for i := range calls {
+				calls[i].Result = receipts.Result{State: receipts.StateExited, Stdout: receipts.Stream{Bytes: 1, Kept: 1}}
+			}
+			open := func(receipts.Digest) (io.ReadCloser, error) {
+				return io.NopCloser(&chatter{tests: tests, each: size / tests}), nil
+			}
+			var found *Findings
+			peak := heapPeak(func() {
+				var err error
+				if found, err = Judge(io.Discard, testPatch, testPlan, calls, open); err != nil {
+					t.Error(err)
+				}
+			})
+			if n := found.Runs[1].Pass; n != tests {
+				t.Errorf("%d tests passed, want %d", n, tests)
+			}
+			t.Logf("%d tests in 2 × 50 MB: %.1f MB of heap", tests, float64(peak)/1e6)
+			if peak > 64e6 {
+				t.Errorf("%d MB of heap, want at most 64", peak/1e6)
+			}
+		})
+	}
+}
+
+// chatter is a stream of go test -json in which each test takes so many bytes.
+type chatter struct {
+	tests, each int
+	n           int
+	buf         []byte
+	rest        []byte
+}
+
+func (c *chatter) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		c.buf = c.buf[:0]
+		switch {
+		case c.n == 0:
+			c.buf = append(c.buf, `{"Action":"start","Package":"example.com/p"}`+"\n"...)
+			fallthrough
+		case c.n < c.tests:
+			event := func(action, out string) {
+				c.buf = fmt.Appendf(c.buf, `{"Time":"2026-01-02T03:04:05.678Z","Action":%q,"Package":"example.com/p","Test":"TestNumber%d"`, action, c.n)
+				if out != "" {
+					c.buf = fmt.Appendf(c.buf, `,"Output":%q`, out)
+				}
+				c.buf = append(c.buf, "}\n"...)
+			}
+			start := len(c.buf)
+			event("run", "")
+			for len(c.buf)-start < c.each-400 {
+				event("output", "    x_test.go:10: the quick brown fox jumps over the lazy dog\n")
+			}
+			event("output", fmt.Sprintf("--- PASS: TestNumber%d (0.00s)\n", c.n))
+			event("pass", "")
+			c.n++
+		case c.n == c.tests:
+			c.buf = append(c.buf, `{"Action":"output","Package":"example.com/p","Output":"PASS\n"}`+"\n"+`{"Action":"pass","Package":"example.com/p"}`+"\n"...)
+			c.n++
+		default:
+			return 0, io.EOF
+		}
+		c.rest = c.buf
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// heapPeak returns how far the heap grows while f runs, garbage included, with the
+// collector as it is for users.
+func heapPeak(f func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before := m.HeapAlloc
+	var peak atomic.Uint64
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		var m runtime.MemStats
+		for {
+			runtime.ReadMemStats(&m)
+			peak.Store(max(peak.Load(), m.HeapAlloc))
+			select {
+			case <-stop:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	f()
+	close(stop)
+	<-done
+	return peak.Load() - min(before, peak.Load())
+}
