@@ -118,7 +118,7 @@ func JoinStrict(receipts []Receipt, frames iter.Seq2[*Frame, error], blobs Blobs
 		}
 		index.observe(f)
 	}
-	return index.strict(receipts, blobs)
+	return index.strict(receipts, blobs, nil)
 }
 
 // All returns an iterator over the rest of the log; an error ends it, io.EOF
@@ -186,7 +186,7 @@ func (x *joinIndex) observe(f *Frame) {
 	}
 }
 
-func (x *joinIndex) strict(receipts []Receipt, blobs Blobs) error {
+func (x *joinIndex) strict(receipts []Receipt, blobs Blobs, each func(receipt int, args *Args, result *Result)) error {
 	done := make(map[ID]bool, len(receipts)) // calls that have a receipt
 	var record []byte
 	for i := range receipts {
@@ -208,8 +208,12 @@ func (x *joinIndex) strict(receipts []Receipt, blobs Blobs) error {
 			return fail(NotStarted, nil)
 		}
 		done[r.Call] = true
-		if reason, err := x.documents(r, s.tool, blobs); reason != "" {
+		args, result, reason, err := x.documents(r, s.tool, blobs)
+		if reason != "" {
 			return fail(reason, err)
+		}
+		if each != nil {
+			each(i, args, result)
 		}
 	}
 	if n := uint64(len(receipts)); n != x.completions {
@@ -218,37 +222,37 @@ func (x *joinIndex) strict(receipts []Receipt, blobs Blobs) error {
 	return nil
 }
 
-// documents checks what r names.
-func (x *joinIndex) documents(r *Receipt, tool string, blobs Blobs) (JoinBreak, error) {
+// documents reads the documents that r names and checks them.
+func (x *joinIndex) documents(r *Receipt, tool string, blobs Blobs) (*Args, *Result, JoinBreak, error) {
 	raw, err := blobs.Document(r.Args)
 	if err != nil {
-		return ArgsMissing, err
+		return nil, nil, ArgsMissing, err
 	}
 	args, err := ParseArgs(raw)
 	if err != nil {
-		return ArgsMismatch, err
+		return nil, nil, ArgsMismatch, err
 	}
 	if args.Tool != tool {
-		return ArgsMismatch, fmt.Errorf("tool %q in the document, %q in the log", args.Tool, tool)
+		return nil, nil, ArgsMismatch, fmt.Errorf("tool %q in the document, %q in the log", args.Tool, tool)
 	}
 	if raw, err = blobs.Document(r.Result); err != nil {
-		return ResultMissing, err
+		return nil, nil, ResultMissing, err
 	}
 	result, err := ParseResult(raw)
 	if err != nil {
-		return ResultMismatch, err
+		return nil, nil, ResultMismatch, err
 	}
 	named := result.Artifacts()
 	if len(named) != len(r.Artifacts) {
-		return ResultMismatch, fmt.Errorf("%d artifacts in the document, %d in the receipt", len(named), len(r.Artifacts))
+		return nil, nil, ResultMismatch, fmt.Errorf("%d artifacts in the document, %d in the receipt", len(named), len(r.Artifacts))
 	}
 	for i, d := range named {
 		if d != r.Artifacts[i] {
-			return ResultMismatch, fmt.Errorf("artifact %d differs", i)
+			return nil, nil, ResultMismatch, fmt.Errorf("artifact %d differs", i)
 		}
 		if !blobs.Has(d) && !x.withheld[d] {
-			return ArtifactMissing, fmt.Errorf("blob %s", d)
+			return nil, nil, ArtifactMissing, fmt.Errorf("blob %s", d)
 		}
 	}
-	return "", nil
+	return &args, &result, "", nil
 }

@@ -154,7 +154,13 @@ func ReadRun(r io.Reader, key func(salt Digest, task, job ID) (Key, error)) (*Ru
 
 // Join checks the run's receipts against its frames and its blobs: see
 // [JoinStrict].
-func (r *Run) Join(blobs Blobs) error { return r.index.strict(r.Receipts, blobs) }
+func (r *Run) Join(blobs Blobs) error { return r.JoinEach(blobs, nil) }
+
+// JoinEach is [Run.Join], and hands over the documents of each receipt, in order,
+// once they are found to be right. Nothing counts before it returns nil.
+func (r *Run) JoinEach(blobs Blobs, each func(receipt int, args *Args, result *Result)) error {
+	return r.index.strict(r.Receipts, blobs, each)
+}
 
 // A runReader applies the frames of a log to a Run.
 type runReader struct {

@@ -2,16 +2,13 @@ package verifier
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
-	"runtime"
-	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/truegreen-dev/truegreen/internal/strictjson"
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -57,14 +54,15 @@ var (
 func goLines(pkg string, tests ...string) string {
 	var b strings.Builder
 	line := func(action, test, out string) {
-		fmt.Fprintf(&b, `{"Action":%q,"Package":%q`, action, pkg)
-		if test != "" {
-			fmt.Fprintf(&b, `,"Test":%q`, test)
+		event, err := json.Marshal(struct {
+			Action, Package string
+			Test            string `json:",omitempty"`
+			Output          string `json:",omitempty"`
+		}{action, pkg, test, out})
+		if err != nil {
+			panic(err)
 		}
-		if out != "" {
-			fmt.Fprintf(&b, `,"Output":%q`, out)
-		}
-		b.WriteString("}\n")
+		b.Write(append(event, '\n'))
 	}
 	line("start", "", "")
 	verdict := "pass"
@@ -238,113 +236,4 @@ func TestToolchainDetail(t *testing.T) {
 	if s := f.Runs[0].Signals; len(s[len(s)-1].Detail) > maxDetail {
 		t.Errorf("a detail of %d bytes", len(s[len(s)-1].Detail))
 	}
-}
-
-// TestJudgeMemory judges 50 MB of output and watches the heap.
-func TestJudgeMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 100 MB")
-	}
-	for name, tests := range map[string]int{"few chatty tests": 500, "many tests": 90_000} {
-		t.Run(name, func(t *testing.T) {
-			const size = 50 << 20
-			calls := []TestCall{
-				{Call: 4, Args: receipts.Args{Name: "unit", Side: SideBase, Round: 1, Format: FormatGo}},
-				{Call: 5, Args: receipts.Args{Name: "unit", Side: SideHead, Round: 1, Format: FormatGo}},
-			}
-			for i := range calls {
-				calls[i].Result = receipts.Result{State: receipts.StateExited, Stdout: receipts.Stream{Bytes: 1, Kept: 1}}
-			}
-			open := func(receipts.Digest) (io.ReadCloser, error) {
-				return io.NopCloser(&chatter{tests: tests, each: size / tests}), nil
-			}
-			var found *Findings
-			peak := heapPeak(func() {
-				var err error
-				if found, err = Judge(io.Discard, testPatch, testPlan, calls, open); err != nil {
-					t.Error(err)
-				}
-			})
-			if n := found.Runs[1].Pass; n != tests {
-				t.Errorf("%d tests passed, want %d", n, tests)
-			}
-			t.Logf("%d tests in 2 × 50 MB: %.1f MB of heap", tests, float64(peak)/1e6)
-			if peak > 64e6 {
-				t.Errorf("%d MB of heap, want at most 64", peak/1e6)
-			}
-		})
-	}
-}
-
-// chatter is a stream of go test -json in which each test takes so many bytes.
-type chatter struct {
-	tests, each int
-	n           int
-	buf         []byte
-	rest        []byte
-}
-
-func (c *chatter) Read(p []byte) (int, error) {
-	if len(c.rest) == 0 {
-		c.buf = c.buf[:0]
-		switch {
-		case c.n == 0:
-			c.buf = append(c.buf, `{"Action":"start","Package":"example.com/p"}`+"\n"...)
-			fallthrough
-		case c.n < c.tests:
-			event := func(action, out string) {
-				c.buf = fmt.Appendf(c.buf, `{"Time":"2026-01-02T03:04:05.678Z","Action":%q,"Package":"example.com/p","Test":"TestNumber%d"`, action, c.n)
-				if out != "" {
-					c.buf = fmt.Appendf(c.buf, `,"Output":%q`, out)
-				}
-				c.buf = append(c.buf, "}\n"...)
-			}
-			start := len(c.buf)
-			event("run", "")
-			for len(c.buf)-start < c.each-400 {
-				event("output", "    x_test.go:10: the quick brown fox jumps over the lazy dog\n")
-			}
-			event("output", fmt.Sprintf("--- PASS: TestNumber%d (0.00s)\n", c.n))
-			event("pass", "")
-			c.n++
-		case c.n == c.tests:
-			c.buf = append(c.buf, `{"Action":"output","Package":"example.com/p","Output":"PASS\n"}`+"\n"+`{"Action":"pass","Package":"example.com/p"}`+"\n"...)
-			c.n++
-		default:
-			return 0, io.EOF
-		}
-		c.rest = c.buf
-	}
-	n := copy(p, c.rest)
-	c.rest = c.rest[n:]
-	return n, nil
-}
-
-// heapPeak returns how far the heap grows while f runs, garbage included, with the
-// collector as it is for users.
-func heapPeak(f func()) uint64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	before := m.HeapAlloc
-	var peak atomic.Uint64
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		var m runtime.MemStats
-		for {
-			runtime.ReadMemStats(&m)
-			peak.Store(max(peak.Load(), m.HeapAlloc))
-			select {
-			case <-stop:
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
-	}()
-	f()
-	close(stop)
-	<-done
-	return peak.Load() - min(before, peak.Load())
 }

@@ -19,6 +19,7 @@ type Findings struct {
 	byCall   map[uint64]*RunFinding
 	outcomes map[TestName]sides
 	detail   map[TestName]string // excerpts of failed tests on the head, and of suites
+	limit    int                 // of outcomes
 }
 
 // A RunFinding is what one test call comes to.
@@ -47,7 +48,7 @@ const (
 )
 
 func newFindings() *Findings {
-	return &Findings{byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]sides{}, detail: map[TestName]string{}}
+	return &Findings{byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]sides{}, detail: map[TestName]string{}, limit: maxFindings}
 }
 
 // add applies a row of the evidence.
@@ -97,8 +98,8 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 	}
 	name := TestName{r.Name, string(row.Suite), string(row.Test), row.Ordinal}
 	s, known := f.outcomes[name]
-	if !known && len(f.outcomes) >= maxFindings {
-		return fmt.Errorf("%w: more than %d tests", errEvidenceLimit, maxFindings)
+	if !known && len(f.outcomes) >= f.limit {
+		return fmt.Errorf("%w: more than %d tests", errEvidenceLimit, f.limit)
 	}
 	side := &s.head
 	if r.Side == SideBase {

@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -101,7 +102,7 @@ func NewPlan(patch, config receipts.Digest, c *Config, source string, changed []
 // commandLine returns the command of an entry as it is run: a go test tells its
 // results as events, and never from its cache.
 func commandLine(e *TestEntry) []string {
-	if e.Format != FormatGo || len(e.Run) < 2 || e.Run[1] != "test" {
+	if e.Format != FormatGo || len(e.Run) < 2 || path.Base(e.Run[0]) != "go" || e.Run[1] != "test" {
 		return e.Run
 	}
 	argv := []string{e.Run[0], "test"}

@@ -273,7 +273,11 @@ func (v *verification) matchSeal() error {
 }
 
 func (v *verification) join() error {
-	err := v.run.Join(v.blobs)
+	err := v.run.JoinEach(v.blobs, func(i int, args *receipts.Args, result *receipts.Result) {
+		call, _ := v.run.Receipts[i].Call.Uint64() // counts the run's calls
+		v.args[call], v.results[call] = args, result
+	})
+	v.blobs.joined()
 	var broken *receipts.JoinError
 	if errors.As(err, &broken) {
 		member := memberLog

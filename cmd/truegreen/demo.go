@@ -24,19 +24,16 @@ patch and a bad one, changes one byte of the good one's bundle, and shows what
 verification says to each. It needs git and a host that can isolate; see doctor.`,
 		Example: "  truegreen demo\n  truegreen demo --keep /tmp/demo",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir := keep
-			if dir == "" {
-				var err error
-				if dir, err = os.MkdirTemp("", "truegreen-demo-"); err != nil {
-					return err
-				}
-				defer os.RemoveAll(dir)
-			} else if err := os.Mkdir(dir, 0o755); err != nil {
+			dir, err := demoFolder(keep)
+			if err != nil {
 				return err
+			}
+			if keep == "" {
+				defer os.RemoveAll(dir)
 			}
 			ctx, stop := a.interruptible(cmd.Context())
 			defer stop()
-			err := a.demo(ctx, dir)
+			err = a.demo(ctx, dir)
 			if ctx.Err() != nil {
 				return &codeError{verifier.Interrupted, context.Cause(ctx)}
 			}
@@ -46,6 +43,18 @@ verification says to each. It needs git and a host that can isolate; see doctor.
 	cmd.Flags().StringVar(&keep, "keep", "", "make this folder and leave everything in it")
 	completes(cmd, map[string]string{"keep": completeFolder})
 	return cmd
+}
+
+// demoFolder makes the folder to play in: the one to keep, or a temporary one.
+func demoFolder(keep string) (string, error) {
+	if keep == "" {
+		return os.MkdirTemp("", "truegreen-demo-")
+	}
+	dir, err := filepath.Abs(keep)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Mkdir(dir, 0o755)
 }
 
 const (

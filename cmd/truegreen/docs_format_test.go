@@ -30,8 +30,8 @@ const exampleYAML = `test:
     paths: ["**/*.go"]
 `
 
-// TestFormatExamples makes every example of docs/format.md again.
-func TestFormatExamples(t *testing.T) {
+// TestDocFormat makes every example of docs/format.md again.
+func TestDocFormat(t *testing.T) {
 	t.Parallel()
 	ex := formatExample{t: t, blocks: map[string]string{}}
 	patch := ex.patch()

@@ -20,14 +20,10 @@ func hkdfKey(secret, salt []byte, info string) ([]byte, error) {
 type docBlock struct {
 	page, lang string
 	example    string // the name in an <!-- example: NAME --> line before it
+	file       string // the name in a <!-- file: NAME --> line before it
 	text       string
 	line       int // of its first line of text
 	from, to   int // in the page
-}
-
-func (b *docBlock) String() string {
-	first, _, _ := strings.Cut(b.text, "\n")
-	return first
 }
 
 // moduleRoot is where the pages are.
@@ -48,7 +44,7 @@ func docBlocks(t testing.TB, page string) []docBlock {
 	text := readPage(t, page)
 	var blocks []docBlock
 	var open *docBlock
-	example, at, line := "", 0, 0
+	example, file, at, line := "", "", 0, 0
 	for raw := range strings.Lines(text) {
 		line++
 		trimmed := strings.TrimRight(raw, "\n")
@@ -57,14 +53,16 @@ func docBlocks(t testing.TB, page string) []docBlock {
 			open.to = at
 			open.text = text[open.from:open.to]
 			blocks = append(blocks, *open)
-			open, example = nil, ""
+			open, example, file = nil, "", ""
 		case open != nil:
 		case strings.HasPrefix(trimmed, "```"):
-			open = &docBlock{page: page, lang: trimmed[3:], example: example, line: line + 1, from: at + len(raw)}
+			open = &docBlock{page: page, lang: trimmed[3:], example: example, file: file, line: line + 1, from: at + len(raw)}
 		case strings.HasPrefix(trimmed, "<!-- example: "):
 			example = strings.TrimSuffix(strings.TrimPrefix(trimmed, "<!-- example: "), " -->")
+		case strings.HasPrefix(trimmed, "<!-- file: "):
+			file = strings.TrimSuffix(strings.TrimPrefix(trimmed, "<!-- file: "), " -->")
 		case trimmed != "":
-			example = ""
+			example, file = "", ""
 		}
 		at += len(raw)
 	}

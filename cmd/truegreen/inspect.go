@@ -130,7 +130,7 @@ func (a *app) printSeal(r verifier.Report) {
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintf(w, "  time      %s to %s\n", stamp(s.Start), stamp(s.End))
-	fmt.Fprintf(w, "  log       %d frames, chain intact, root %x\n", s.Frames, s.Root)
+	fmt.Fprintf(w, "  log       %d frames, chain intact, root %s\n", s.Frames, s.Root)
 	macs := "links intact, MACs not checked (no key)"
 	if r.MACsChecked() {
 		macs = "links and MACs intact"

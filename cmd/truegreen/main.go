@@ -24,20 +24,26 @@ func main() {
 }
 
 // run executes one command and returns its exit code.
-func run(args []string) (code int) {
+func run(args []string) int {
 	stdout := &output{f: os.Stdout}
 	a := &app{out: stdout, err: os.Stderr, getenv: os.Getenv}
-	defer func() {
-		if p := recover(); p != nil {
-			code = a.fail(&codeError{verifier.Internal, fmt.Errorf("%v\n%s", p, debug.Stack())})
-		}
-	}()
-	if code = a.execute(args); stdout.err != nil {
+	code := a.guard(func() int { return a.execute(args) })
+	if stdout.err != nil {
 		// What could not be shown was not said, so it does not count.
 		a.json = false
 		return a.fail(&codeError{verifier.Unreadable, fmt.Errorf("standard output: %w", stdout.err)})
 	}
 	return code
+}
+
+// guard turns a panic of f into an exit code that is no verdict.
+func (a *app) guard(f func() int) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			code = a.fail(&codeError{verifier.Internal, fmt.Errorf("%v\n%s", p, debug.Stack())})
+		}
+	}()
+	return f()
 }
 
 func (a *app) execute(args []string) int {

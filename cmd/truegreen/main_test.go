@@ -39,12 +39,17 @@ func TestMain(m *testing.M) {
 //	                     that signed it in id, id.pub and id.signers
 //	sshkey NAME          make an SSH key NAME, NAME.pub, and NAME.signers
 //	exits N COMMAND…     run a command that ends with this exit code
+//	agent KEY [stuck]    serve an SSH agent that has KEY; a stuck one never answers
+//	                     when it is to sign
 //	start NAME COMMAND…  run one in the background
 //	signal NAME SIGNAL   send it a signal
 //	finish NAME N        wait for its exit code; output is in NAME.stdout, NAME.stderr
 //	await NAME TEXT      wait until its standard error has this text
 //	sparse FILE SIZE     make a file of zeros that takes no space
 //	flip FILE OFFSET     change a bit
+//	unhex FROM TO        make bytes of hexadecimal digits
+//	newer BUNDLE         make it one of a later format
+//	statement FILE PUB   check a signed statement and print it
 //
 // and the conditions [sandbox], that this host can isolate, and [root].
 func TestScript(t *testing.T) {
@@ -56,9 +61,9 @@ func TestScript(t *testing.T) {
 		Setup:               setUp,
 		Condition:           condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey,
+			"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey, "agent": serveAgent,
 			"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
-			"await": await, "sparse": sparse, "flip": flip,
+			"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
 		},
 	})
 }
@@ -67,6 +72,7 @@ func TestScript(t *testing.T) {
 // PATH, and a state folder of its own.
 func setUp(env *testscript.Env) error {
 	for _, kv := range []string{
+		"ESC=\x1b",
 		"TRUEGREEN_STATE=" + filepath.Join(env.WorkDir, "state"),
 		"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_AUTHOR_DATE=2024-01-01T00:00:00Z",
@@ -122,7 +128,7 @@ func usageIf(ts *testscript.TestScript, wrong bool, text string) {
 // environ returns what a command of the script gets.
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, k := range []string{"PATH", "HOME", "TMPDIR", "TRUEGREEN_STATE", "TRUEGREEN_KEY", "GOCACHE", "NO_COLOR", "TERM"} {
+	for _, k := range []string{"PATH", "HOME", "TMPDIR", "TRUEGREEN_STATE", "TRUEGREEN_KEY", "GOCACHE", "SSH_AUTH_SOCK"} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
 		}
@@ -216,30 +222,6 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func sparse(ts *testscript.TestScript, _ bool, args []string) {
-	usageIf(ts, len(args) != 2, "sparse FILE SIZE")
-	var size int64
-	_, err := fmt.Sscan(args[1], &size)
-	ts.Check(err)
-	f, err := os.Create(ts.MkAbs(args[0]))
-	ts.Check(err)
-	ts.Check(errors.Join(f.Truncate(size), f.Close()))
-}
-
-func flip(ts *testscript.TestScript, _ bool, args []string) {
-	usageIf(ts, len(args) != 2, "flip FILE OFFSET")
-	var at int
-	_, err := fmt.Sscan(args[1], &at)
-	ts.Check(err)
-	b, err := os.ReadFile(ts.MkAbs(args[0]))
-	ts.Check(err)
-	if at < 0 {
-		at += len(b)
-	}
-	b[at] ^= 1
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o600))
-}
-
 // TestScriptNames holds the names of the scripts to the commands that they test.
 func TestScriptNames(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txt")
@@ -251,6 +233,24 @@ func TestScriptNames(t *testing.T) {
 		topic, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(s), ".txt"), "_")
 		if !slices.Contains(topics, topic) {
 			t.Errorf("%s: want a name that begins with one of %v", s, topics)
+		}
+	}
+}
+
+// A panic gives no verdict.
+func TestPanic(t *testing.T) {
+	for _, asJSON := range []bool{false, true} {
+		var out, err bytes.Buffer
+		a := &app{out: &out, err: &err, json: asJSON}
+		if code := a.guard(func() int { panic("all is verified") }); code != 2 {
+			t.Errorf("exit code %d, want 2", code)
+		}
+		if asJSON {
+			if !strings.HasPrefix(out.String(), `{"verdict":null,"exit_code":2,"reasons":[{"code":"internal-error","detail":"all is verified`) {
+				t.Errorf("printed %s", out.String())
+			}
+		} else if out.Len() > 0 || !strings.Contains(err.String(), "truegreen: no verdict [internal-error]: ") {
+			t.Errorf("printed %q and %q", out.String(), err.String())
 		}
 	}
 }

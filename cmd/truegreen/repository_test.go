@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,9 +9,6 @@ import (
 	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"golang.org/x/crypto/ssh"
-
-	"github.com/truegreen-dev/truegreen/bundle"
 )
 
 // git runs git in a folder.
@@ -94,21 +89,6 @@ func overlay(ts *testscript.TestScript, to, from string) {
 		}
 		return os.WriteFile(filepath.Join(to, rel), b, info.Mode().Perm())
 	}))
-}
-
-// sshKey makes an SSH key and the allowed_signers line that trusts it.
-func sshKey(ts *testscript.TestScript, _ bool, args []string) {
-	usageIf(ts, len(args) != 1, "sshkey NAME")
-	public, private, err := ed25519.GenerateKey(nil)
-	ts.Check(err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	ts.Check(err)
-	key, err := ssh.NewPublicKey(public)
-	ts.Check(err)
-	name, line := ts.MkAbs(args[0]), ssh.MarshalAuthorizedKey(key)
-	ts.Check(os.WriteFile(name, pem.EncodeToMemory(block), 0o600))
-	ts.Check(os.WriteFile(name+".pub", line, 0o644))
-	ts.Check(os.WriteFile(name+".signers", fmt.Appendf(nil, "%s@example.com namespaces=%q %s", filepath.Base(name), bundle.SealNamespace, line), 0o644))
 }
 
 // madeRuns are runs that many scripts verify and none makes again.

@@ -48,7 +48,7 @@ func (a *app) writeStatement(path string, r verifier.Report, key ssh.Signer) err
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	return os.WriteFile(path, text, 0o644)
 }
 
 // An sshSigner signs an envelope with an Ed25519 SSH key: the signature is plain

@@ -100,13 +100,15 @@ func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.S
 	if args.Side != "" {
 		label += " on " + args.Side
 	}
-	j.progress(args.Tool, label, false)
 	var result *receipts.Result
 	if skip != "" {
 		now := j.o.Now().UnixMilli()
 		result = &receipts.Result{State: receipts.StateNotRun, Why: receipts.Bytes(skip), Start: now, End: now}
-	} else if result, err = j.execute(ctx, args, spec, secrets); err != nil {
-		return nil, err
+	} else {
+		j.progress(args.Tool, label, false)
+		if result, err = j.execute(ctx, args, spec, secrets); err != nil {
+			return nil, err
+		}
 	}
 	if err := call.End(result); err != nil {
 		return nil, err

@@ -100,6 +100,7 @@ type job struct {
 	modules  [2]string // module caches, "" for none
 	tests    []verifier.TestCall
 	refused  error
+	unsealed bool // the bundle could not be written
 }
 
 // made is a tree that was written or listed before the log could be opened,
@@ -360,7 +361,8 @@ func (j *job) seal(outcome, why string) (Done, error) {
 		Shard: j.o.Shard, Shards: j.o.Shards, Previous: j.o.Previous, Sign: j.o.Sign,
 	}, nil)
 	if err != nil {
-		return Done{}, err
+		j.unsealed = true
+		return Done{}, fmt.Errorf("seal: %w; what was recorded stays, and the next run seals it", err)
 	}
 	j.progress("seal", path, true)
 	return Done{path, text}, nil
@@ -376,7 +378,12 @@ func (j *job) cleanUp() {
 		j.rec.Close()
 	}
 	if j.lock != nil {
-		os.RemoveAll(j.dir)
+		if j.unsealed {
+			os.RemoveAll(j.trees[0])
+			os.RemoveAll(j.trees[1])
+		} else {
+			os.RemoveAll(j.dir)
+		}
 		j.lock.Close()
 	}
 }

@@ -1,0 +1,146 @@
+package verifier
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/truegreen-dev/truegreen/receipts"
+)
+
+func judged(t testing.TB, o output, calls ...TestCall) (*Findings, map[uint64]*receipts.Result) {
+	t.Helper()
+	f, err := Judge(io.Discard, testPatch, testPlan, calls, o.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[uint64]*receipts.Result{}
+	for i := range calls {
+		results[calls[i].Call] = &calls[i].Result
+	}
+	return f, results
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	o := output{}
+	f, _ := judged(t, o,
+		o.call(4, "unit", SideBase, FormatGo, 1, goLines("p", "Both pass", "Broke pass", "Mended fail", "Red fail", "Lazy pass", "Gone fail", "Idle skip"), ""),
+		o.call(5, "unit", SideHead, FormatGo, 1, goLines("p", "Both pass", "Broke fail", "Mended pass", "Red fail", "Lazy skip", "Idle skip", "New pass", "NewRed fail"), ""),
+		// Other entries and suites do not meet.
+		o.call(6, "race", SideHead, FormatGo, 0, goLines("p", "Broke pass"), ""),
+		o.call(7, "unit2", SideBase, FormatGo, 0, goLines("q", "Both pass"), ""),
+	)
+	got := f.Compare()
+	name := func(entry, suite string, names ...string) []TestName {
+		var list []TestName
+		for _, n := range names {
+			list = append(list, TestName{Entry: entry, Suite: suite, Name: n})
+		}
+		return list
+	}
+	want := Comparison{
+		Regressed: name("unit", "p", "Broke"), Fixed: name("unit", "p", "Mended"), StillFailing: name("unit", "p", "Red"),
+		NewFailing: name("unit", "p", "NewRed"), NewlySkipped: name("unit", "p", "Lazy"),
+		Removed: append(name("unit", "p", "Gone"), name("unit2", "q", "Both")...), Added: 2, PassBoth: 1,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	passed := append(name("race", "p", "Broke"), name("unit", "p", "Both", "Mended", "New")...)
+	if got := f.Passed(); !slices.Equal(got, passed) {
+		t.Errorf("passed %v, want %v", got, passed)
+	}
+	if got := fmt.Sprint(TestName{"unit", "p", "A", 2}, TestName{Name: "command"}); got != "p A (occurrence 3) command" {
+		t.Errorf("names %q", got)
+	}
+}
+
+// TestNamesDoNotMeet: no choice of names makes two tests one.
+func TestNamesDoNotMeet(t *testing.T) {
+	t.Parallel()
+	o := output{}
+	f, _ := judged(t, o,
+		o.call(4, "unit", SideBase, FormatGo, 0, goLines("p\x00a", "b pass")+goLines("p", "a\x00b pass")+goLines("p\x00", "a\x00b pass"), ""),
+		o.call(5, "unit", SideHead, FormatGo, 1, goLines("p\x00a", "b fail")+goLines("p", "a\x00b pass")+goLines("p\x00", "a\x00b fail"), ""),
+	)
+	c := f.Compare()
+	if len(c.Regressed) != 2 || c.PassBoth != 1 || c.Regressed[0].Suite != "p\x00" || c.Regressed[1].Suite != "p\x00a" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestRounds: of several runs of one entry on one side, the worst counts.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	o := output{}
+	for _, order := range [][2]string{{"Flaky pass", "Flaky fail"}, {"Flaky fail", "Flaky pass"}} {
+		first := o.call(4, "unit", SideHead, FormatGo, 0, goLines("p", order[0]), "")
+		second := o.call(5, "unit", SideHead, FormatGo, 0, goLines("p", order[1]), "")
+		second.Args.Round = 2
+		f, _ := judged(t, o, first, second)
+		if c := f.Compare(); len(c.NewFailing) != 1 || len(f.Passed()) != 0 {
+			t.Errorf("%v: %+v", order, c)
+		}
+	}
+}
+
+// TestContradictions: a signal that the same entry has on the base, in the same
+// place, does not disqualify the head.
+func TestContradictions(t *testing.T) {
+	t.Parallel()
+	green := goLines("p", "A pass")
+	mute := strings.Replace(green, `"PASS\n"`, `"done\n"`, 1) // no summary of the package
+	elsewhere := strings.ReplaceAll(mute, `"p"`, `"q"`)
+	o := output{}
+	for _, test := range []struct {
+		name       string
+		base, head string
+		exit       int
+		want       []Code
+	}{
+		{"green", green, green, 0, nil},
+		{"new signal", green, mute, 0, []Code{UntrustedReport}},
+		{"old signal", mute, mute, 0, nil},
+		{"signal elsewhere", elsewhere, mute, 0, []Code{UntrustedReport}},
+		{"old signal, and one elsewhere", mute, mute + elsewhere, 0, []Code{UntrustedReport}},
+		{"exit code of nothing", green, green, 1, []Code{UntrustedReport}},
+		{"no output", green, "", 0, []Code{NoTests}},
+	} {
+		f, results := judged(t, o, o.call(4, "unit", SideBase, FormatGo, 0, test.base, ""), o.call(5, "unit", SideHead, FormatGo, test.exit, test.head, ""))
+		var got []Code
+		for _, r := range f.judge(results) {
+			got = append(got, r.Code)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, f.judge(results), test.want)
+		}
+	}
+	// The base of another entry is no excuse.
+	f, results := judged(t, o, o.call(4, "lint", SideBase, FormatGo, 0, mute, ""), o.call(5, "unit", SideHead, FormatGo, 0, mute, ""))
+	if got := f.judge(results); len(got) != 1 || got[0].Code != UntrustedReport {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestTooManyTests: findings are bounded, and what is beyond the bound is said.
+func TestTooManyTests(t *testing.T) {
+	t.Parallel()
+	f := newFindings()
+	if err := f.add(&runRow{Run: 1, Side: SideHead}); err != nil {
+		t.Fatal(err)
+	}
+	f.limit = 2
+	for i, want := range []error{nil, nil, errEvidenceLimit, errEvidenceLimit} {
+		if err := f.add(&testRow{Of: 1, Ordinal: i, Outcome: Pass}); !errors.Is(err, want) {
+			t.Errorf("test %d: %v", i, err)
+		}
+	}
+	if err := f.add(&testRow{Of: 1, Ordinal: 1, Outcome: Pass}); err != nil {
+		t.Errorf("a test that is known: %v", err)
+	}
+}
