@@ -29,6 +29,7 @@ const (
 	maxList    = 64      // globs, variables, secrets, prepare commands
 	maxTimeout = 6 * 60 * 60
 	maxSize    = 1 << 50
+	minPids    = 16
 	maxPids    = 1 << 22
 
 	defaultReport = "report.xml"
@@ -158,6 +159,9 @@ func (c *Config) check() error {
 	if c.Shallow != ShallowRefuse && c.Shallow != ShallowEmpty {
 		return fieldErrorf("shallow", "%q is not refuse or empty", c.Shallow)
 	}
+	if c.Limits.Pids != 0 && c.Limits.Pids < minPids {
+		return fieldErrorf("limits.pids", "%d is below %d, with which no command starts", c.Limits.Pids, minPids)
+	}
 	if c.Isolation.Level < 0 || c.Isolation.Level > maxLevel {
 		return fieldErrorf("isolation.level", "%d is not one of 0 to %d", c.Isolation.Level, maxLevel)
 	}
@@ -216,6 +220,12 @@ func (e *TestEntry) check(at string) error {
 	return nil
 }
 
+// OnlyDownloads reports whether a command is one that runs nothing of the tree
+// that it is run in, and takes no address from there to send a secret to.
+func OnlyDownloads(argv []string) bool {
+	return len(argv) >= 3 && argv[0] == "go" && argv[1] == "mod" && (argv[2] == "download" || argv[2] == "verify")
+}
+
 func (p *PrepareConfig) check() error {
 	if len(p.Run) > maxList {
 		return fieldErrorf("prepare.run", "more than %d commands", maxList)
@@ -228,7 +238,7 @@ func (p *PrepareConfig) check() error {
 	for i, argv := range p.Run {
 		// What runs code of the patch, or reads where to send a secret from the
 		// patch's files, would give the secrets away.
-		if len(p.Secrets) > 0 && (len(argv) < 3 || argv[0] != "go" || argv[1] != "mod" || argv[2] != "download" && argv[2] != "verify") {
+		if len(p.Secrets) > 0 && !OnlyDownloads(argv) {
 			return fieldErrorf(fmt.Sprintf("prepare.run[%d]", i), "beside prepare.secrets only go mod download and go mod verify can be run: the patch's own files would see the secrets")
 		}
 	}

@@ -146,7 +146,7 @@ func (v *verification) completed(tool string) ([]TestCall, error) {
 		}
 		call := TestCall{c.Start.Call, *v.args[c.Start.Call], *v.results[c.Start.Call]}
 		if call.Args.Patch != v.seal.Patch {
-			return nil, v.stop(CallsMismatch, blobMember(c.Args), "call %d: made for another patch", c.Start.Call)
+			return nil, v.stop(CallsMismatch, memberLog, "call %d: made for another patch", c.Start.Call)
 		}
 		list = append(list, call)
 	}

@@ -147,6 +147,10 @@ func (e *evidenceWriter) reading(c *TestCall, r *Reading) {
 // standard error that it is too old for the tree.
 const sigToolchain = "toolchain-too-old"
 
+// sigSaid is what the go command said on its standard error when it ended
+// without a single test.
+const sigSaid = "go-command-failed"
+
 var tooOld = regexp.MustCompile(`requires go >= [0-9a-z.]+ \(running go [0-9a-z.]+(; GOTOOLCHAIN=local)?\)`)
 
 // readCall returns the reading of one call.
@@ -211,6 +215,8 @@ func toolchain(r *Reading, result *receipts.Result, open func(receipts.Digest) (
 	}
 	if found := tooOld.Find(head); found != nil {
 		r.Signals = append(r.Signals, Signal{Code: sigToolchain, Detail: cut(string(found), maxDetail)})
+	} else if said := bytes.TrimSpace(head); len(said) > 0 && len(r.Suites) == 0 {
+		r.Signals = append(r.Signals, Signal{Code: sigSaid, Detail: cut(string(said), maxDetail)})
 	}
 	return nil
 }

@@ -280,6 +280,10 @@ func (f *Findings) judgeRun(r *RunFinding, result *receipts.Result) []Reason {
 			because(ToolchainTooOld, "%s", s.Detail)
 			return reasons
 		}
+		if s.Code == sigSaid {
+			because(CommandFailed, "exit code %d before the first test: %s", r.Exit, s.Detail)
+			return reasons
+		}
 	}
 	if result != nil && result.Stdout.Kept < result.Stdout.Bytes {
 		because(OutputIncomplete, "%d of %d bytes kept", result.Stdout.Kept, result.Stdout.Bytes)

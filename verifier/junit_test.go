@@ -161,13 +161,13 @@ func TestReadJUnitMalformed(t *testing.T) {
 		{"empty", "", sigReportMalformed, "no element"},
 		{"space", " \n", sigReportMalformed, "no element"},
 		{"text", "all 12 tests passed", sigReportMalformed, "text outside"},
-		{"cut", good, sigReportMalformed, "unexpected EOF"},
-		{"cut in CDATA", good + `<system-out><![CDATA[`, sigReportMalformed, "unexpected EOF"},
-		{"wrong end", good + `</testcase></testsuite>`, sigReportMalformed, "testcase"},
-		{"a control character", good + "<system-out>\x1b</system-out></testsuite>", sigReportMalformed, "U+001B"},
-		{"not UTF-8", good + "<system-out>\xff</system-out></testsuite>", sigReportMalformed, "UTF-8"},
-		{"an angle bracket in an attribute", good + `<testcase name="<"/></testsuite>`, sigReportMalformed, "unescaped <"},
-		{"an entity", good + `<system-out>&xxe;</system-out></testsuite>`, sigReportMalformed, "entity"},
+		{"cut", good, sigReportMalformed, "not well-formed"},
+		{"cut in CDATA", good + `<system-out><![CDATA[`, sigReportMalformed, "not well-formed"},
+		{"wrong end", good + `</testcase></testsuite>`, sigReportMalformed, "not well-formed"},
+		{"a control character", good + "<system-out>\x1b</system-out></testsuite>", sigReportMalformed, "not well-formed"},
+		{"not UTF-8", good + "<system-out>\xff</system-out></testsuite>", sigReportMalformed, "not well-formed"},
+		{"an angle bracket in an attribute", good + `<testcase name="<"/></testsuite>`, sigReportMalformed, "not well-formed"},
+		{"an entity", good + `<system-out>&xxe;</system-out></testsuite>`, sigReportMalformed, "not well-formed"},
 		{"a document type", `<!DOCTYPE testsuite [<!ENTITY x "y">]>` + good + `</testsuite>`, sigReportMalformed, "document type"},
 		{"an attribute twice", `<testsuite name="s" name="t"/>`, sigReportMalformed, "occurs twice"},
 		{"a second root", good + `</testsuite><testsuite/>`, sigReportMalformed, "second root"},
@@ -212,7 +212,7 @@ suite report1.xml/s: pass, 1 tests
 suite report2.xml/s: pass, 1 tests
 test report1.xml/s a: pass
 test report2.xml/s a: pass
-signal report-malformed | report3.xml |  | line 1: unexpected EOF
+signal report-malformed | report3.xml |  | not well-formed XML
 `
 	if got := describe(r); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)

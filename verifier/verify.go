@@ -86,13 +86,12 @@ func rank(r Reason) int {
 // A verification fills a report in one pass from the seal to the verdict.
 type verification struct {
 	*report
-	o        Options
-	b        *bundle.Reader
-	text     []byte // of the seal
-	blobs    *blobStore
-	config   *Config
-	sides    [2][]TreeEntry
-	evidence receipts.Digest
+	o      Options
+	b      *bundle.Reader
+	text   []byte // of the seal
+	blobs  *blobStore
+	config *Config
+	sides  [2][]TreeEntry
 }
 
 // errStop ends a verification whose reasons say all that can be said.

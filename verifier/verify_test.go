@@ -16,7 +16,7 @@ import (
 
 func bundleOf(t testing.TB, r *fixture.Run) []byte {
 	t.Helper()
-	file, err := r.BundleIn(t.TempDir())
+	file, err := r.Bundle(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ type anchorFlags struct {
 	key, signers, revoked string
 	sigs                  []string
 	config, repo          string
+	noCommand             bool
 }
 
 func (f *anchorFlags) add(cmd *cobra.Command) {
@@ -36,7 +37,7 @@ func (f *anchorFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.repo, "repo", "", "resolve base, head, tree and configuration in this repository")
 	flags.DurationVar(&f.o.MaxAge, "max-age", 0, "the greatest age of the run, such as 720h (default: any)")
 	flags.IntVar(&f.o.MinLevel, "isolation", 0, "the least isolation level of every test, beside the configuration's own")
-	flags.BoolVar(&f.o.AllowCommand, "allow-command", true, "accept commands that do not come from the base; =false does not")
+	flags.BoolVar(&f.noCommand, "no-command", false, "do not accept commands that do not come from the base")
 	flags.BoolVar(&f.o.Quick, "quick", false, "believe the sealed evidence instead of reading the output again")
 	f.addTrust(cmd)
 	completes(cmd, map[string]string{

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) extractCommand() *cobra.Command {
-	f := anchorFlags{o: verifier.Options{Quick: true, AllowCommand: true}}
+	f := anchorFlags{o: verifier.Options{Quick: true}}
 	cmd := &cobra.Command{
 		Use:   "extract [flags] BUNDLE DIR",
 		Short: "Write the members of a bundle, and each call's files, into a new folder",

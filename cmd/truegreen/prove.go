@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) proveCommand() *cobra.Command {
-	f := anchorFlags{o: verifier.Options{AllowCommand: true}}
+	var f anchorFlags
 	var check string
 	cmd := &cobra.Command{
 		Use:   "prove BUNDLE CALL | prove --check FILE",

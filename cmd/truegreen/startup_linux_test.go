@@ -5,7 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,33 +23,45 @@ func TestStartup(t *testing.T) {
 	dir := t.TempDir()
 	bundle, key := filepath.Join(dir, "evidence.tar.zst"), filepath.Join(dir, "key")
 	run := fixture.New()
-	b, err := run.Bundle()
+	b, err := run.Bundle(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, bundle, b)
 	writeFile(t, key, run.Secret)
-	source := filepath.Join(dir, "hello.go")
-	writeFile(t, source, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello, world\") }\n"))
-	hello, truegreen := build(t, dir, "hello", source), build(t, dir, "truegreen", ".")
+	writeFile(t, filepath.Join(dir, "hello.go"), []byte(helloSource))
+	writeFile(t, filepath.Join(dir, "peak.go"), []byte(peakSource))
+	hello, peak := build(t, dir, "hello", filepath.Join(dir, "hello.go")), build(t, dir, "peak", filepath.Join(dir, "peak.go"))
+	truegreen := build(t, dir, "truegreen", ".")
+	command := []string{truegreen, "verify", "--key", key, bundle}
 
-	const rounds = 25
-	var base, verify []time.Duration
-	peak := make([]int64, 0, rounds)
-	for range rounds {
-		took, _ := timed(t, hello)
-		base = append(base, took)
-		took, rss := timed(t, truegreen, "verify", "--key", key, bundle)
-		verify, peak = append(verify, took), append(peak, rss)
+	// The medians of runs that alternate, and a second and third try where others
+	// use the machine: it is too slow if it never is fast enough.
+	var hi, us, limit time.Duration
+	for try := 0; try < 3 && (try == 0 || us > limit); try++ {
+		const rounds = 25
+		var base, verify [rounds]time.Duration
+		for i := range rounds {
+			base[i], verify[i] = timed(t, hello), timed(t, command...)
+		}
+		slices.Sort(base[:])
+		slices.Sort(verify[:])
+		hi, us = base[rounds/2], verify[rounds/2]
+		limit = max(3*hi, hi+15*time.Millisecond)
+		t.Logf("hello %s, verify %s", hi, us)
 	}
-	slices.Sort(base)
-	slices.Sort(verify)
-	slices.Sort(peak)
-	hi, us, rss := base[rounds/2], verify[rounds/2], peak[rounds/2]
-	t.Logf("hello %s, verify %s, %d KiB", hi, us, rss)
-	if limit := max(3*hi, hi+15*time.Millisecond); us > limit {
+	if us > limit {
 		t.Errorf("verify takes %s, and a program that says hello %s: want at most %s", us, hi, limit)
 	}
+	out, err := exec.Command(peak, command...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rss, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("verify: %d KiB", rss)
 	if rss > 15<<10 {
 		t.Errorf("verify takes %d KiB of memory, want at most 15 MiB", rss)
 	}
@@ -65,22 +78,51 @@ func writeFile(t *testing.T, path string, b []byte) {
 func build(t *testing.T, dir, name, source string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, source)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, source)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", source, err, out)
 	}
 	return path
 }
 
-// timed runs a program and returns how long it took and its peak memory in KiB.
-func timed(t *testing.T, path string, args ...string) (time.Duration, int64) {
+// timed runs a program and returns how long it took.
+func timed(t *testing.T, command ...string) time.Duration {
 	t.Helper()
-	cmd := exec.Command(path, args...)
-	cmd.Env = []string{"TRUEGREEN_STATE=" + filepath.Dir(path)}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = []string{"TRUEGREEN_STATE=" + filepath.Dir(command[0])}
 	start := time.Now()
 	if out, err := cmd.Output(); err != nil {
-		t.Fatalf("%s: %v\n%s", path, err, out)
+		t.Fatalf("%s: %v\n%s", command, err, out)
 	}
-	return time.Since(start), cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	return time.Since(start)
 }
+
+const helloSource = `package main
+
+import "fmt"
+
+func main() { fmt.Println("hello, world") }
+`
+
+// peakSource prints the peak memory of a program in KiB. A process starts as a
+// copy of the one that starts it, and the kernel counts that too: so it is not
+// this test that measures, but something small.
+const peakSource = `package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+func main() {
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+}
+`

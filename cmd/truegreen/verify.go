@@ -78,7 +78,7 @@ func (a *app) verify(ctx context.Context, path string, f *anchorFlags) (verifier
 		return verifier.Report{}, err
 	}
 	o := f.o
-	o.Now = time.Now()
+	o.Now, o.AllowCommand = time.Now(), !f.noCommand
 	if err := a.anchors(&o, f); err != nil {
 		return verifier.Report{}, err
 	}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/truegreen-dev/truegreen/bundle"
+	"github.com/truegreen-dev/truegreen/internal/fixture"
+	"github.com/truegreen-dev/truegreen/receipts"
+	"github.com/truegreen-dev/truegreen/verifier"
+)
+
+// bundleTrials returns, for every code that a report can have, a bundle that is
+// like a verified one but for one thing.
+func bundleTrials() map[verifier.Code]trial {
+	const pkg = fixture.Package
+	return map[verifier.Code]trial{
+		verifier.NotABundle:    ofFile(func([]byte) []byte { return []byte("all tests passed\n") }),
+		verifier.Truncated:     ofFile(func(b []byte) []byte { return b[:len(b)/2] }),
+		verifier.LimitExceeded: ofFile(func([]byte) []byte { return []byte("\x28\xb5\x2f\xfd\x00\x98\x01\x00\x00") }), // a window of 512 MiB
+		verifier.MalformedMember: ofArchive(func(a fixture.Archive) fixture.Archive {
+			return append(a, fixture.Member{Name: "report.json", Content: []byte("{}")})
+		}),
+		verifier.BlobMismatch: ofArchive(func(a fixture.Archive) fixture.Archive {
+			last := a[len(a)-1]
+			return a.With(last.Name, append(bytes.Clone(last.Content), '\n'))
+		}),
+		verifier.MalformedSeal: ofArchive(func(a fixture.Archive) fixture.Archive {
+			return a.With(fixture.SealMember, bytes.Replace(a.Content(fixture.SealMember), []byte("outcome completed"), []byte("outcome excellent"), 1))
+		}),
+		verifier.SealMembers: ofArchive(func(a fixture.Archive) fixture.Archive { return a.Without(fixture.MACMember) }),
+		verifier.LogBroken: ofArchive(func(a fixture.Archive) fixture.Archive {
+			log := bytes.Clone(a.Content(fixture.LogMember))
+			log[len(log)/2] ^= 1
+			return a.With(fixture.LogMember, log)
+		}),
+		verifier.ReceiptsBroken: ofTape(func(t *fixture.Tape, _, seal receipts.Key) (fixture.Archive, error) {
+			if err := t.Mint(seal); err != nil { // by someone who has the seal's key, and not the receipts'
+				return nil, err
+			}
+			return t.Resealed(seal)
+		}),
+		verifier.JoinBroken: ofTape(func(t *fixture.Tape, receipt, seal receipts.Key) (fixture.Archive, error) {
+			if err := t.EditReceipt(t.Completed()[0], func(r *receipts.Receipt) { r.ToolName[0] ^= 1 }); err != nil {
+				return nil, err
+			}
+			if err := t.Mint(receipt); err != nil {
+				return nil, err
+			}
+			return t.Resealed(seal)
+		}),
+		verifier.SealMismatch: ofTape(func(t *fixture.Tape, _, seal receipts.Key) (fixture.Archive, error) {
+			t.Seal.End++
+			return t.AsSealed(seal)
+		}),
+		verifier.NoEnd: ofTape(func(t *fixture.Tape, _, seal receipts.Key) (fixture.Archive, error) {
+			t.Frames = t.Frames[:len(t.Frames)-1]
+			return t.Resealed(seal)
+		}),
+		verifier.BlobMissing: ofArchive(func(a fixture.Archive) fixture.Archive { return a[:len(a)-1] }),
+		verifier.BlobUnnamed: ofArchive(func(a fixture.Archive) fixture.Archive { return a.Add([]byte("more")) }),
+		verifier.NewerVersion: ofArchive(func(a fixture.Archive) fixture.Archive {
+			return a.With(fixture.SealMember, bytes.Replace(a.Content(fixture.SealMember), []byte("\nformat 1\n"), []byte("\nformat 2\n"), 1))
+		}),
+
+		verifier.PatchMismatch: ofRun(func(r *fixture.Run) { r.Forge.Diff = func([]byte) []byte { return nil } }, nil),
+		verifier.PlanMismatch:  ofRun(func(r *fixture.Run) { r.Forge.Plan = func(p *verifier.Plan) { p.Runs = p.Runs[:1] } }, nil),
+		verifier.CallsMismatch: ofRun(func(r *fixture.Run) {
+			r.Forge.Times = func(a *receipts.Args) int {
+				if a.Tool == receipts.ToolTest && a.Side == verifier.SideHead {
+					return 0
+				}
+				return 1
+			}
+		}, nil),
+		verifier.EvidenceBroken: ofRun(func(r *fixture.Run) {
+			r.Output = fixture.OnHead(fixture.Output{Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd fail")})
+			r.Forge.Evidence = func(b []byte) []byte { return bytes.Replace(b, []byte(`"fail"`), []byte(`"pass"`), 1) }
+		}, nil),
+
+		verifier.MACMismatch: ofRun(nil, func(o *verifier.Options) {
+			o.Keys = []verifier.KeyAnchor{{Secret: bytes.Repeat([]byte{1}, 32), Who: "another key", Asked: true}}
+		}),
+		verifier.SignatureInvalid: ofRun(nil, func(o *verifier.Options) {
+			o.Sidecars = []verifier.Sidecar{{Name: "evidence.sig", Bytes: []byte("signed\n")}}
+		}),
+		verifier.WrongPatch:    ofRun(nil, func(o *verifier.Options) { o.Repository = "git.example.com/fork" }),
+		verifier.WrongBase:     ofRun(nil, func(o *verifier.Options) { o.Base = o.Head }),
+		verifier.WrongConfig:   ofRun(nil, func(o *verifier.Options) { o.Config = []byte("{}") }),
+		verifier.NoEvidence:    func(string) (observed, error) { return observeReport(verifier.Report{}) },
+		verifier.NoTrustedSeal: ofRun(nil, func(o *verifier.Options) { o.Keys = nil }),
+		verifier.Stale:         ofRun(nil, func(o *verifier.Options) { o.MaxAge = time.Second }),
+		verifier.PlanByHand: ofRun(func(r *fixture.Run) { r.Source = verifier.SourceCommand }, func(o *verifier.Options) {
+			o.AllowCommand = false
+		}),
+
+		verifier.Interrupted: ofRun(func(r *fixture.Run) { r.Stop, r.Statement.Outcome = 4, bundle.OutcomeKilled }, nil),
+		verifier.RunFailed:   ofRun(func(r *fixture.Run) { r.Stop, r.Statement.Outcome = 3, bundle.OutcomeFailed }, nil),
+		verifier.NoTests:     onHead(fixture.Output{Stdout: fixture.GoTest(pkg)}),
+		verifier.CommandNotFound: onHead(fixture.Output{
+			State: receipts.StateNotFound, Why: "go: no such file",
+		}),
+		verifier.ToolchainTooOld: onHead(fixture.Output{
+			Exit: 1, Stderr: "go: go.mod requires go >= 1.99 (running go 1.26.5; GOTOOLCHAIN=local)\n",
+		}),
+		verifier.LowIsolation: onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd"), Level: 1}),
+
+		verifier.TestsFailed:   onHead(fixture.Output{Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd fail")}),
+		verifier.BuildBroken:   onHead(fixture.Output{Exit: 1, Stdout: fixture.GoBuildFailed(pkg)}),
+		verifier.TimedOut:      onHead(fixture.Output{State: receipts.StateTimeout, Stdout: fixture.GoTest(pkg, "TestAdd")}),
+		verifier.CommandFailed: onHead(fixture.Output{Exit: 1, Stdout: fixture.GoExit(pkg, "TestAdd")}),
+		verifier.UntrustedReport: onHead(fixture.Output{
+			Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd"),
+		}),
+		verifier.OutputIncomplete: onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd"), Dropped: 1}),
+	}
+}
+
+// ofRun verifies the bundle of a run that edit has changed, with options that ask
+// has changed; each may be nil.
+func ofRun(edit func(*fixture.Run), ask func(*verifier.Options)) trial {
+	return func(dir string) (observed, error) {
+		r := fixture.New()
+		if edit != nil {
+			edit(&r)
+		}
+		file, err := r.Bundle(dir)
+		if err != nil {
+			return observed{}, err
+		}
+		o := r.Options()
+		if ask != nil {
+			ask(&o)
+		}
+		return observeFile(file, o)
+	}
+}
+
+// onHead is [ofRun] with an output of the head's tests.
+func onHead(out fixture.Output) trial {
+	return ofRun(func(r *fixture.Run) { r.Output = fixture.OnHead(out) }, nil)
+}
+
+// ofFile verifies what edit makes of a bundle's file.
+func ofFile(edit func([]byte) []byte) trial {
+	return func(dir string) (observed, error) {
+		r := fixture.New()
+		file, err := r.Bundle(dir)
+		if err != nil {
+			return observed{}, err
+		}
+		return observeFile(edit(file), r.Options())
+	}
+}
+
+// ofArchive verifies what edit makes of a bundle's members.
+func ofArchive(edit func(fixture.Archive) fixture.Archive) trial {
+	return func(dir string) (observed, error) {
+		r := fixture.New()
+		file, err := r.Bundle(dir)
+		if err != nil {
+			return observed{}, err
+		}
+		a, err := fixture.Unpack(file)
+		if err != nil {
+			return observed{}, err
+		}
+		if file, err = edit(a).Pack(); err != nil {
+			return observed{}, err
+		}
+		return observeFile(file, r.Options())
+	}
+}
+
+// ofTape verifies what edit makes of a bundle's frames, with the run's keys.
+func ofTape(edit func(t *fixture.Tape, receipt, seal receipts.Key) (fixture.Archive, error)) trial {
+	return func(dir string) (observed, error) {
+		r := fixture.New()
+		file, err := r.Bundle(dir)
+		if err != nil {
+			return observed{}, err
+		}
+		receipt, seal, err := r.Keys()
+		if err != nil {
+			return observed{}, err
+		}
+		t, err := fixture.NewTape(file)
+		if err != nil {
+			return observed{}, err
+		}
+		a, err := edit(t, receipt, seal)
+		if err != nil {
+			return observed{}, err
+		}
+		if file, err = a.Pack(); err != nil {
+			return observed{}, err
+		}
+		return observeFile(file, r.Options())
+	}
+}
+
+func observeFile(file []byte, o verifier.Options) (observed, error) {
+	report, err := verifier.Verify(bytes.NewReader(file), int64(len(file)), o)
+	if err != nil {
+		return observed{}, err
+	}
+	return observeReport(report)
+}

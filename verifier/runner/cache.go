@@ -1,0 +1,69 @@
+package runner
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+func (j *job) depsCache() string { return filepath.Join(j.o.State, "cache", "deps") }
+
+// fill makes a folder of a cache: fetch fills it under another name first.
+func (j *job) fill(dir string, fetch func(tmp string) error) error {
+	tmp, err := j.newCache(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if err := fetch(tmp); err != nil {
+		return err
+	}
+	return j.keepCache(tmp, dir, false)
+}
+
+// newCache makes an empty folder in parent that commands in a sandbox may write
+// to.
+func (j *job) newCache(parent string) (string, error) {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(parent, "new-")
+	if err != nil {
+		return "", err
+	}
+	if j.owner.Chown {
+		err = os.Chown(dir, j.owner.UID, j.owner.GID)
+	}
+	return dir, err
+}
+
+// keepCache gives a filled folder its name and takes it out of the hands of the
+// id that filled it. Where shared, any id may add files in an overlay of it.
+func (j *job) keepCache(tmp, dir string, shared bool) error {
+	err := filepath.WalkDir(tmp, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if j.owner.Chown {
+			if err := os.Lchown(p, 0, 0); err != nil {
+				return err
+			}
+		}
+		if d.IsDir() {
+			mode := fs.FileMode(0o755)
+			if shared {
+				mode = 0o777
+			}
+			return os.Chmod(p, mode)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Another run may have been faster; what it made is the same.
+	if err := os.Rename(tmp, dir); err != nil && !isDir(dir) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/truegreen-dev/truegreen/receipts"
+	"github.com/truegreen-dev/truegreen/sandbox"
+)
+
+// goModules returns the folder with the modules that one side's tree needs. A
+// folder that was filled for the same go.mod and go.sum files serves where it
+// holds all that this tree imports; else the tree gets one of its own.
+func (j *job) goModules(ctx context.Context, side int, args func(string) *receipts.Args) (string, error) {
+	dirs, key := j.moduleKey(side)
+	if len(dirs) == 0 {
+		return "", nil
+	}
+	shared := filepath.Join(j.depsCache(), key)
+	own := shared + "-" + j.listings[side].listing.SHA256.String()[:16]
+	for _, dir := range [...]string{shared, own} {
+		if !isDir(dir) {
+			return dir, j.fill(dir, func(tmp string) error { return j.fetchModules(ctx, side, tmp, dirs, args) })
+		}
+		if holds, err := j.holds(ctx, side, dir, dirs, args); holds || err != nil {
+			return dir, err
+		}
+	}
+	return own, nil // the tree does not load with all there is: the tests say so better
+}
+
+// holds reports whether the modules in deps are all that the tree imports.
+func (j *job) holds(ctx context.Context, side int, deps string, dirs []string, args func(string) *receipts.Args) (bool, error) {
+	checked := false
+	for _, dir := range dirs {
+		if !j.hasSums(side, dir) {
+			continue // it has no modules of others
+		}
+		spec := j.fetchSpec(side, "", dir, listPackages)
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: deps, Target: depsDir, Kind: sandbox.ReadOnly})
+		setEnv(&spec, "GOPROXY", "off")
+		_, err := j.fetch(ctx, args("modules"), spec)
+		var failed *fetchError
+		if errors.As(err, &failed) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		checked = true
+	}
+	if checked {
+		return true, nil
+	}
+	return true, j.nothingMissing(ctx, side, args)
+}
+
+// listPackages loads, without compiling or running anything, all that the tests
+// of a module import, and prints what of it is in the standard library.
+var listPackages = []string{"go", "list", "-deps", "-test", "-f", "{{if .Standard}}{{.ImportPath}}{{end}}", "./..."}
+
+// packagesFile holds, among the dependencies, the standard library's packages
+// that they and the tree need.
+const packagesFile = "std-packages"
+
+// fetchModules fetches the modules of a tree: from the host's own downloads
+// where they are all there, and else over the network.
+func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []string, args func(string) *receipts.Args) error {
+	host, err := hostGo(ctx, j.o.Environ)
+	if err != nil {
+		return err
+	}
+	var packages bytes.Buffer
+	for _, dir := range dirs {
+		offline := j.fetchSpec(side, tmp, dir, listPackages)
+		proxy := "off"
+		if downloads := filepath.Join(host["GOMODCACHE"], "cache", "download"); isDir(downloads) {
+			proxy = "file://" + proxyDir
+			offline.Mounts = append(offline.Mounts, sandbox.Mount{Source: downloads, Target: proxyDir, Kind: sandbox.ReadOnly})
+		}
+		setEnv(&offline, "GOPROXY", proxy)
+		result, err := j.fetch(ctx, args("modules"), offline)
+		var failed *fetchError
+		if errors.As(err, &failed) && j.Config.Prepare.Network && j.hasSums(side, dir) {
+			if err := j.download(ctx, side, tmp, dir, host, args("modules-download")); err != nil {
+				return err
+			}
+			result, err = j.fetch(ctx, args("modules"), offline)
+		}
+		if errors.As(err, &failed) {
+			continue // the tree does not load: the tests say so better
+		}
+		if err != nil {
+			return err
+		}
+		if err := j.copyOutput(&packages, result); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(tmp, packagesFile), packages.Bytes(), 0o644)
+}
+
+func (j *job) hasSums(side int, dir string) bool {
+	_, ok := j.listings[side].listing.Find(path.Join(dir, "go.sum"))
+	return ok
+}
+
+// download gets modules over the network, from where the host's configuration
+// says.
+func (j *job) download(ctx context.Context, side int, tmp, dir string, host map[string]string, args *receipts.Args) error {
+	spec := j.fetchSpec(side, tmp, dir, []string{"go", "mod", "download"})
+	for _, name := range [...]string{"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE"} {
+		if host[name] != "" {
+			setEnv(&spec, name, host[name])
+		}
+	}
+	if err := j.online(&spec); err != nil {
+		return err
+	}
+	_, err := j.fetch(ctx, args, spec)
+	return err
+}
+
+// copyOutput appends what a call wrote to its standard output.
+func (j *job) copyOutput(to *bytes.Buffer, r *receipts.Result) error {
+	if r.Stdout.Kept == 0 {
+		return nil
+	}
+	b, err := j.openBlob(r.Stdout.Digest)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	_, err = to.ReadFrom(b)
+	return err
+}
+
+// readPackages adds the packages that a folder of dependencies lists.
+func readPackages(deps string, to map[string]bool) error {
+	text, err := os.ReadFile(filepath.Join(deps, packagesFile))
+	if deps == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, line := range strings.Fields(string(text)) {
+		if importable(line) {
+			to[line] = true
+		}
+	}
+	return err
+}
+
+// importable reports whether a package of the standard library can be imported
+// by others. The rest are dependencies of those that can.
+func importable(pkg string) bool {
+	for _, element := range strings.Split(pkg, "/") {
+		if element == "internal" || element == "vendor" || element == "main" {
+			return false
+		}
+	}
+	return pkg != "unsafe" && pkg != "C" && pkg != "runtime/cgo" && !strings.HasPrefix(pkg, "cmd/")
+}
+
+// moduleKey returns the folders of the tree with a module that a planned command
+// can come to, and a digest of all that says which modules they need.
+func (j *job) moduleKey(side int) (dirs []string, key string) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", j.tools.version)
+	l := &j.listings[side].listing
+	for _, e := range l.Entries {
+		switch path.Base(e.Path) {
+		case "go.mod":
+			if dir := path.Dir(e.Path); !goIgnores(dir) && j.covers(dir) {
+				dirs = append(dirs, dir)
+			}
+			fallthrough
+		case "go.sum", "go.work", "go.work.sum":
+			fmt.Fprintf(h, "%s %s\n", e.Sum, e.Path)
+		}
+	}
+	return dirs, fmt.Sprintf("%x", h.Sum(nil)[:16])
+}
+
+// covers reports whether a planned command can come to the module in dir.
+func (j *job) covers(dir string) bool {
+	for i := range j.Config.Test {
+		if d := j.Config.Test[i].Dir; d == dir || d == "." && j.Config.Test[i].Run[0] != "go" {
+			return true
+		}
+	}
+	return false
+}
