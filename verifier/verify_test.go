@@ -113,6 +113,7 @@ func TestRed(t *testing.T) {
 		{"not started by us", head(fixture.Output{State: receipts.StateFailed, Why: "mount: EPERM", Level: -1}), []verifier.Code{verifier.RunFailed}},
 		{"not found", head(fixture.Output{State: receipts.StateNotFound, Why: "go: no such file"}), []verifier.Code{verifier.CommandNotFound}},
 		{"old toolchain", head(fixture.Output{Exit: 1, Stderr: "go: go.mod requires go >= 1.99 (running go 1.26.5; GOTOOLCHAIN=local)\n"}), []verifier.Code{verifier.ToolchainTooOld}},
+		{"go command fails", head(fixture.Output{Exit: 1, Stderr: "go: updates to go.mod needed\n"}), []verifier.Code{verifier.CommandFailed}},
 		{"no tests", head(fixture.Output{Stdout: ""}), []verifier.Code{verifier.NoTests}},
 		{"all skipped", head(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd skip")}), []verifier.Code{verifier.NoTests}},
 		{"no changed path", func(r *fixture.Run) { r.Config.Test[0].Paths = []string{"docs/**"} }, []verifier.Code{verifier.NoTests}},
