@@ -139,6 +139,19 @@ func TestLyingSealer(t *testing.T) {
 			r.Output = fixture.OnHead(fixture.Output{State: receipts.StateNotRun})
 		}, verifier.CallsMismatch, log},
 
+		{"prepared for another patch", func(r *fixture.Run) { prepared(r, func(a *receipts.Args) { a.Patch[0] ^= 1 }) }, verifier.CallsMismatch, log},
+		{"judged for another patch", func(r *fixture.Run) {
+			r.Forge.Args = func(a *receipts.Args) {
+				if a.Tool == receipts.ToolJudge {
+					a.Patch[0] ^= 1
+				}
+			}
+		}, verifier.CallsMismatch, log},
+		{"unknown tool", func(r *fixture.Run) { prepared(r, func(a *receipts.Args) { a.Tool = "deploy" }) }, verifier.CallsMismatch, log},
+		{"trees after the plan", func(r *fixture.Run) {
+			prepared(r, func(a *receipts.Args) { a.Tool = receipts.ToolMaterialise })
+		}, verifier.CallsMismatch, log},
+
 		{"listing of another tree", func(r *fixture.Run) {
 			r.Forge.Listing = func(side string, b []byte) []byte {
 				return bytes.Replace(b, []byte("\tadd.go\x00"), []byte("\tadd.gp\x00"), 1)
@@ -191,6 +204,16 @@ func TestLyingSealer(t *testing.T) {
 				t.Error("a broken bundle has facts")
 			}
 		})
+	}
+}
+
+// prepared gives r a call that fetches something, and edits its args.
+func prepared(r *fixture.Run, edit func(*receipts.Args)) {
+	r.Prepare = []fixture.Prepared{{Name: "fetch"}}
+	r.Forge.Args = func(a *receipts.Args) {
+		if a.Tool == receipts.ToolPrepare {
+			edit(a)
+		}
 	}
 }
 
@@ -249,6 +272,12 @@ func TestQuickBelieves(t *testing.T) {
 		r.Forge.Evidence = func(b []byte) []byte { return bytes.Replace(b, []byte(lie[0]), []byte(lie[1]), 1) }
 		want(t, verify(t, bundleOf(t, &r), o), verifier.EvidenceBroken)
 	}
+	r.Forge.Evidence = func(b []byte) []byte { // the first run and its only test
+		rows := bytes.SplitAfter(b, []byte("\n"))
+		b = bytes.Join(append(rows[:1], rows[3:]...), nil)
+		return append(b[:bytes.LastIndex(b, []byte(`{"runs":`))], []byte(`{"runs":1,"tests":1,"signals":2}`+"\n")...)
+	}
+	want(t, verify(t, bundleOf(t, &r), o), verifier.EvidenceBroken)
 }
 
 // TestSealOfAnotherLog changes one thing in the seal, under the right MAC.

@@ -35,12 +35,6 @@ type report struct {
 	sound    bool // nothing contradicts itself: the facts may be shown
 }
 
-// Trust is a signature on the seal that an anchor vouches for.
-type Trust struct {
-	Kind string `json:"kind"` // "mac" or "ssh"
-	Who  string `json:"who"`  // as the anchor names it
-}
-
 // Verdict returns the worst that a reason of the report says. A reason that has
 // no verdict of its own leaves the report unproven: only one without reasons is
 // verified.

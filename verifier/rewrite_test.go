@@ -228,6 +228,62 @@ func TestSealerPiecesTogether(t *testing.T) {
 	}
 }
 
+// TestSealerOfAnotherTask labels a run as one of another patch, everywhere.
+func TestSealerOfAnotherTask(t *testing.T) {
+	t.Parallel()
+	r := fixture.New()
+	tape := tapeOf(t, bundleOf(t, &r))
+	task := receipts.TaskID([]byte("another patch"))
+	tape.Seal.Task = task
+	for i := range tape.Frames {
+		tape.Frames[i].Task = task
+	}
+	for _, i := range tape.Completed() {
+		if err := tape.EditReceipt(i, func(x *receipts.Receipt) { x.Task = task }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var keys [2]receipts.Key
+	for i, purpose := range []string{receipts.PurposeReceipt, receipts.PurposeSeal} {
+		var err error
+		if keys[i], err = receipts.DeriveKey(r.Secret, r.Salt, purpose, task, r.Job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tape.Mint(keys[0]); err != nil {
+		t.Fatal(err)
+	}
+	a, err := tape.Resealed(keys[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, verify(t, pack(t, a), r.Options()), verifier.PatchMismatch)
+}
+
+// TestSealerLeavesOpen completes a run in which a call has begun and not ended.
+func TestSealerLeavesOpen(t *testing.T) {
+	t.Parallel()
+	r := fixture.New()
+	r.Prepare = []fixture.Prepared{{Name: "fetch"}}
+	receiptKey, sealKey := keysOf(t, &r)
+	tape := tapeOf(t, bundleOf(t, &r))
+	i := tape.Completed()[3]
+	if err := tape.EditReceipt(i, func(x *receipts.Receipt) { delete(tape.Blobs, x.Result) }); err != nil {
+		t.Fatal(err)
+	}
+	tape.Frames = slices.Delete(tape.Frames, i, i+1)
+	if err := tape.Mint(receiptKey); err != nil {
+		t.Fatal(err)
+	}
+	a, err := tape.Resealed(sealKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := verify(t, pack(t, a), r.Options())
+	want(t, report, verifier.CallsMismatch)
+	member(t, report, "log")
+}
+
 // TestSealerSwapsOutput exchanges what a red test put out, after it was judged.
 func TestSealerSwapsOutput(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/truegreen-dev/truegreen/bundle"
 	"github.com/truegreen-dev/truegreen/receipts"
 )
@@ -39,21 +37,6 @@ type Options struct {
 	// the tests put out again. The report says so.
 	Quick  bool
 	Limits bundle.Limits
-}
-
-// A KeyAnchor is a secret under which a receipt's MAC is trusted.
-type KeyAnchor struct {
-	Secret []byte // 32 bytes
-	Who    string // for people: whose key this is
-	// Asked: the caller named this key for this bundle. A seal that is not its
-	// is then broken, and not merely made by someone else.
-	Asked bool
-}
-
-// A Sidecar is a signature that was made after the bundle.
-type Sidecar struct {
-	Name  string
-	Bytes []byte // SSHSIG, armored
 }
 
 // Verify reads the bundle in r and reports on it. The error says that r could
@@ -291,83 +274,6 @@ func (v *verification) join() error {
 		return v.stop(JoinBroken, member, "%v", err)
 	}
 	return err
-}
-
-// key is asked for the receipt key once the log's salt is known. It tries the
-// seal's MAC under each anchor: the one that made it also made the receipts'.
-func (v *verification) key(salt receipts.Digest, task, job receipts.ID) (receipts.Key, error) {
-	member := v.b.MAC()
-	if member == nil {
-		return receipts.Key{}, nil
-	}
-	mac, err := bundle.ParseMAC(member)
-	if err != nil {
-		return receipts.Key{}, v.stop(SignatureInvalid, memberMAC, "%v", err)
-	}
-	asked := false
-	for _, a := range v.o.Keys {
-		seal, err := receipts.DeriveKey(a.Secret, salt, receipts.PurposeSeal, task, job)
-		if err != nil {
-			return receipts.Key{}, fmt.Errorf("%s: %w", a.Who, err)
-		}
-		if seal.Verify(v.text, mac) {
-			v.trust, v.macs = append(v.trust, Trust{"mac", a.Who}), true
-			return receipts.DeriveKey(a.Secret, salt, receipts.PurposeReceipt, task, job)
-		}
-		asked = asked || a.Asked
-	}
-	if asked {
-		return receipts.Key{}, v.stop(MACMismatch, memberMAC, "the given key did not make it")
-	}
-	return receipts.Key{}, nil
-}
-
-// signatures checks the SSH signatures over the seal, in the bundle and beside it.
-func (v *verification) signatures() error {
-	check := func(member string, armored []byte, sidecar bool) error {
-		sig, err := bundle.ParseSSH(armored)
-		if err == nil {
-			err = sig.Verify(bundle.SealNamespace, v.text)
-		}
-		if err != nil {
-			v.because(SignatureInvalid, member, "%v", err)
-			return nil
-		}
-		who, ok, why := v.allowed(sig.Key())
-		if ok {
-			v.trust = append(v.trust, Trust{"ssh", who})
-		} else if sidecar || v.o.Signers != nil {
-			v.because(NoTrustedSeal, member, "signed by %s: %s", ssh.FingerprintSHA256(sig.Key()), why)
-		}
-		return nil
-	}
-	if sig := v.b.Sig(); sig != nil {
-		if err := check(memberSig, sig, false); err != nil {
-			return err
-		}
-	}
-	for _, s := range v.o.Sidecars {
-		if err := check(s.Name, s.Bytes, true); err != nil {
-			return err
-		}
-	}
-	// An untrusted signature is a reason only where nothing else is trusted.
-	if len(v.trust) > 0 {
-		v.reasons = slices.DeleteFunc(v.reasons, func(r Reason) bool { return r.Code == NoTrustedSeal })
-	} else if !slices.ContainsFunc(v.reasons, func(r Reason) bool { return r.Code == NoTrustedSeal }) {
-		v.because(NoTrustedSeal, "", "no signature on the seal is one that you trust")
-	}
-	return nil
-}
-
-func (v *verification) allowed(key ssh.PublicKey) (who string, ok bool, why string) {
-	switch {
-	case v.o.Signers == nil:
-		return "", false, "no allowed_signers given"
-	case v.o.Revoked != nil && v.o.Revoked.Contains(key):
-		return "", false, "the key is revoked"
-	}
-	return v.o.Signers.Find(key, bundle.SealNamespace, v.o.Now)
 }
 
 // judge adds the reasons that are not contradictions.

@@ -298,7 +298,7 @@ func TestPartialClone(t *testing.T) {
 func TestGitMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := OpenRepository(context.Background(), ".")
-	if code(err) != verifier.NotARepository || !strings.Contains(err.Error(), "git") {
+	if code(err) != verifier.GitMissing || !strings.Contains(err.Error(), "git") {
 		t.Errorf("%v", err)
 	}
 }
