@@ -335,5 +335,13 @@ func TestCrashed(t *testing.T) {
 		if seal, _ := report.Seal(); !report.Sound() || !seal.Resealed || seal.Outcome != bundle.OutcomeKilled {
 			t.Errorf("after %d calls: sound %t, %+v", stop, report.Sound(), seal)
 		}
+		tape := tapeOf(t, file)
+		tape.Seal.Resealed = false
+		_, sealKey := keysOf(t, &r)
+		a, err := tape.AsSealed(sealKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, verify(t, pack(t, a), r.Options()), verifier.SealMismatch)
 	}
 }

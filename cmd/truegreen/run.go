@@ -218,9 +218,9 @@ func (a *app) reportRun(done runner.Done, anchor func() (verifier.KeyAnchor, err
 		return err
 	}
 	defer f.Close()
-	report, err := verifier.Verify(f, size, verifier.Options{
-		Keys: []verifier.KeyAnchor{key}, AllowCommand: true, Now: time.Now(), PolicySource: "resolved by this run",
-	})
+	o := done.Expect
+	o.Keys, o.AllowCommand, o.Now = []verifier.KeyAnchor{key}, true, time.Now()
+	report, err := verifier.Verify(f, size, o)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,8 @@ type Event struct {
 type Done struct {
 	Bundle string // path
 	Seal   []byte // text
+	// Expect is what the bundle must be about, as this run resolved it.
+	Expect verifier.Options
 }
 
 // Run tests a patch and writes the bundle. An error means that there is no
@@ -365,7 +367,11 @@ func (j *job) seal(outcome, why string) (Done, error) {
 		return Done{}, fmt.Errorf("seal: %w; what was recorded stays, and the next run seals it", err)
 	}
 	j.progress("seal", path, true)
-	return Done{path, text}, nil
+	config, err := j.Config.Document()
+	return Done{path, text, verifier.Options{
+		Repository: j.Repository(), Base: j.Base.ID, NoBase: j.Base.ID == "", Head: j.Head.ID, Tree: j.Head.Tree, Config: config,
+		PolicySource: "resolved by this run",
+	}}, err
 }
 
 // cleanUp removes what a run leaves once its bundle is written, or could not be
