@@ -102,6 +102,16 @@ type Blobs interface {
 	Has(d Digest) bool
 }
 
+// ParsedBlobs are Blobs some of whose documents were parsed on the way.
+type ParsedBlobs interface {
+	Blobs
+	// Args returns what [ParseArgs] makes of a blob, nil where nobody has parsed it
+	// or it is none.
+	Args(d Digest) *Args
+	// Result is the same for [ParseResult].
+	Result(d Digest) *Result
+}
+
 // JoinStrict checks that receipts and frames describe the same calls, each
 // exactly once, and that what they name is there. Beyond [Join], for every
 // receipt: its frame comes after those of the receipts before; the frame's payload
@@ -224,23 +234,34 @@ func (x *joinIndex) strict(receipts []Receipt, blobs Blobs, each func(receipt in
 
 // documents reads the documents that r names and checks them.
 func (x *joinIndex) documents(r *Receipt, tool string, blobs Blobs) (*Args, *Result, JoinBreak, error) {
-	raw, err := blobs.Document(r.Args)
-	if err != nil {
-		return nil, nil, ArgsMissing, err
+	args, result := (*Args)(nil), (*Result)(nil)
+	if parsed, ok := blobs.(ParsedBlobs); ok {
+		args, result = parsed.Args(r.Args), parsed.Result(r.Result)
 	}
-	args, err := ParseArgs(raw)
-	if err != nil {
-		return nil, nil, ArgsMismatch, err
+	if args == nil {
+		raw, err := blobs.Document(r.Args)
+		if err != nil {
+			return nil, nil, ArgsMissing, err
+		}
+		a, err := ParseArgs(raw)
+		if err != nil {
+			return nil, nil, ArgsMismatch, err
+		}
+		args = &a
 	}
 	if args.Tool != tool {
 		return nil, nil, ArgsMismatch, fmt.Errorf("tool %q in the document, %q in the log", args.Tool, tool)
 	}
-	if raw, err = blobs.Document(r.Result); err != nil {
-		return nil, nil, ResultMissing, err
-	}
-	result, err := ParseResult(raw)
-	if err != nil {
-		return nil, nil, ResultMismatch, err
+	if result == nil {
+		raw, err := blobs.Document(r.Result)
+		if err != nil {
+			return nil, nil, ResultMissing, err
+		}
+		a, err := ParseResult(raw)
+		if err != nil {
+			return nil, nil, ResultMismatch, err
+		}
+		result = &a
 	}
 	named := result.Artifacts()
 	if len(named) != len(r.Artifacts) {
@@ -254,5 +275,5 @@ func (x *joinIndex) documents(r *Receipt, tool string, blobs Blobs) (*Args, *Res
 			return nil, nil, ArtifactMissing, fmt.Errorf("blob %s", d)
 		}
 	}
-	return &args, &result, "", nil
+	return args, result, "", nil
 }

@@ -38,11 +38,12 @@ func largeBundle(t testing.TB, blobs int) ([]byte, verifier.Options) {
 }
 
 // BenchmarkVerifyQuick reports as "ratio" the speed of quick verification over
-// that of a plain decoder whose output goes through SHA-256, in the same run.
+// that of a plain decoder whose output goes through SHA-256, each at its best in
+// the same run: what else the machine does only ever adds to a time.
 func BenchmarkVerifyQuick(b *testing.B) {
 	file, o := largeBundle(b, 10_000)
 	want(b, verify(b, file, o))
-	var plain, quick time.Duration
+	plain, quick := time.Hour, time.Hour
 	var n int64
 	for b.Loop() {
 		start := time.Now()
@@ -55,14 +56,14 @@ func BenchmarkVerifyQuick(b *testing.B) {
 			b.Fatal(err)
 		}
 		d.Close()
-		plain += time.Since(start)
+		plain = min(plain, time.Since(start))
 
 		start = time.Now()
 		verify(b, file, o)
-		quick += time.Since(start)
+		quick = min(quick, time.Since(start))
 	}
 	b.ReportMetric(plain.Seconds()/quick.Seconds(), "ratio")
-	b.ReportMetric(float64(n)*float64(b.N)/quick.Seconds()/1e6, "MB/s")
+	b.ReportMetric(float64(n)/quick.Seconds()/1e6, "MB/s")
 }
 
 // TestQuickMemory holds quick verification to 8 MiB and 48 bytes for each blob. The

@@ -259,7 +259,6 @@ func (v *verification) join() error {
 		call, _ := v.run.Receipts[i].Call.Uint64() // counts the run's calls
 		v.args[call], v.results[call] = args, result
 	})
-	v.blobs.joined()
 	var broken *receipts.JoinError
 	if errors.As(err, &broken) {
 		member := memberLog

@@ -121,6 +121,7 @@ func initKey(path string) (made bool, err error) {
 	var secret [keySize]byte
 	rand.Read(secret[:])
 	_, err = tmp.Write(secret[:])
+	clear(secret[:]) // tests are going to run beside this process
 	err = errors.Join(err, tmp.Sync(), tmp.Close())
 	if err != nil {
 		return false, err

@@ -97,11 +97,13 @@ func (a *app) runRun(ctx context.Context, f *runFlags) error {
 	}
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
-	a.recover(o)
 	p := newProgress(a)
 	o.Progress = p.event
 	done, err := runner.Run(ctx, *o)
 	p.close()
+	// Only now, when every process of the tested code is gone, does this process
+	// read the key.
+	a.recover(o)
 	if err != nil {
 		return beforeSeal(ctx, err)
 	}
