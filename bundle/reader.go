@@ -41,7 +41,8 @@ type Reader struct {
 
 // Open reads the start of a bundle, up to the header of the log, and nothing
 // more: what follows may be damaged. A file of another kind is refused with the
-// code [NotABundle] and a guess at what it is.
+// code [NotABundle] and a guess at what it is; one whose seal has a later format
+// with a [*VersionError].
 func Open(r io.ReaderAt, size int64, l Limits) (*Reader, error) {
 	return open(r, size, l, new(sync.Pool))
 }
@@ -189,6 +190,10 @@ func (b *Reader) readStart() error {
 		switch e.kind {
 		case kindSeal:
 			b.seal = p
+			var newer *VersionError
+			if _, err := ParseSeal(p); errors.As(err, &newer) {
+				return newer // what follows may be anything
+			}
 		case kindMAC:
 			b.mac = p
 		case kindSig:

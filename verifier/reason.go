@@ -162,7 +162,7 @@ func Causes() []Cause {
 		{NoTests, Unproven, "Not one test was seen to pass on the head.", "Check the test command and its format: truegreen run --dry-run shows both."},
 		{CommandNotFound, Unproven, "The test command does not exist in the sandbox, or cannot be executed there.", "Install it below a system directory such as /usr, or change the command."},
 		{ToolchainTooOld, Unproven, "The tree asks for a newer toolchain than the installed one.", "Install the toolchain that go.mod names: the tests have no network to fetch it."},
-		{PlanByHand, Unproven, "The tested command was given by hand and does not come from the base.", "Put the command into .truegreen.yaml at the base, or, where that is enough for you, verify without --allow-command=false."},
+		{PlanByHand, Unproven, "The tested command was given by hand and does not come from the base.", "Put the command into .truegreen.yaml at the base, or, where that is enough for you, verify without --no-command."},
 		{Stale, Unproven, "The run is older than the greatest age that was asked for.", "Run again."},
 		{LowIsolation, Unproven, "A test ran with less isolation than the policy asks for.", "Run on a host that offers it: truegreen doctor says what is missing."},
 

@@ -14,9 +14,9 @@ type VerifiedPatch struct {
 	report *report
 }
 
-// VerifiedPatch returns the patch of a verified report.
+// VerifiedPatch returns the patch of a verified report that is not a quick one.
 func (r Report) VerifiedPatch() (VerifiedPatch, bool) {
-	if r.Verdict() != Verified || !r.Sound() || len(r.r.trust) == 0 {
+	if r.Verdict() != Verified || !r.Sound() || r.r.quick || len(r.r.trust) == 0 {
 		return VerifiedPatch{}, false
 	}
 	return VerifiedPatch{r.r}, true

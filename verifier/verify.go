@@ -93,6 +93,10 @@ func (v *verification) stop(code Code, member, format string, args ...any) error
 func (v *verification) all(r io.ReaderAt, size int64) error {
 	steps := []func() error{v.readSeal, v.walk, v.matchSeal, v.join, v.signatures, v.order, v.readPatch, v.readTrees, v.readPlan, v.readCalls, v.readEvidence}
 	b, err := bundle.Open(r, size, v.o.Limits)
+	var newer *bundle.VersionError
+	if errors.As(err, &newer) {
+		return v.stop(NewerVersion, memberSeal, "%v", err)
+	}
 	if err != nil {
 		return v.refuse(err)
 	}
@@ -134,10 +138,6 @@ func blobMember(d receipts.Digest) string { return "blobs/sha256/" + d.String() 
 func (v *verification) readSeal() error {
 	v.text = v.b.Seal()
 	seal, err := bundle.ParseSeal(v.text)
-	var version *bundle.VersionError
-	if errors.As(err, &version) {
-		return v.stop(NewerVersion, memberSeal, "%v", err)
-	}
 	if err != nil {
 		return v.stop(MalformedSeal, memberSeal, "%v", err)
 	}

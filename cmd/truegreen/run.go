@@ -101,12 +101,12 @@ func (a *app) runRun(ctx context.Context, f *runFlags) error {
 	o.Progress = p.event
 	done, err := runner.Run(ctx, *o)
 	p.close()
-	// Only now, when every process of the tested code is gone, does this process
-	// read the key.
-	a.recover(o)
 	if err != nil {
 		return beforeSeal(ctx, err)
 	}
+	// Only now, when every process of the tested code is gone, does this process
+	// read the key.
+	a.recover(o)
 	return a.reportRun(done, anchor)
 }
 
