@@ -208,17 +208,17 @@ func TestMounts(t *testing.T) {
 		giveAway(t, filepath.Join(lower, "dir"))
 
 		script := `set -e
-cat /work/file /ro/file; ls -A /scratch
-echo new >/work/file; echo more >/work/dir/more; rm /work/dir/f; mkdir /work/sub; ln -s file /work/link; chmod 4755 /work/file
-cp /bin/true /work/prog; /work/prog
+cat /src/file /ro/file; ls -A /scratch
+echo new >/src/file; echo more >/src/dir/more; rm /src/dir/f; mkdir /src/sub; ln -s file /src/link; chmod 4755 /src/file
+cp /bin/true /src/prog; /src/prog
 echo changed >/shared/file
 ! (echo x >/ro/file) 2>/dev/null; ! touch /ro/new 2>/dev/null
 echo s >/scratch/a
-cat /work/file /deep/in/side/file`
+cat /src/file /deep/in/side/file`
 		r, out := mustRun(t, mode, Spec{
-			Argv: sh(script), Dir: "/work",
+			Argv: sh(script), Dir: "/src",
 			Mounts: []Mount{
-				{Source: lower, Target: "/work", Kind: Overlay},
+				{Source: lower, Target: "/src", Kind: Overlay},
 				{Source: ro, Target: "/ro", Kind: ReadOnly},
 				{Target: "/scratch", Kind: Scratch},
 				{Source: shared, Target: "/shared", Kind: Writable},
@@ -277,11 +277,11 @@ func TestHostileTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		giveAway(t, lower)
-		for _, target := range []string{"/work/evil", "/work/evil/local"} {
+		for _, target := range []string{"/src/evil", "/src/evil/local"} {
 			_, err := Run(t.Context(), Spec{
 				Argv: []string{"true"}, Env: testEnv(), Modes: []Mode{mode},
 				Mounts: []Mount{
-					{Source: lower, Target: "/work", Kind: Overlay},
+					{Source: lower, Target: "/src", Kind: Overlay},
 					{Source: lower, Target: target, Kind: ReadOnly},
 				},
 			})

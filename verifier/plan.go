@@ -25,7 +25,7 @@ const (
 // The places inside a sandbox. They are the same on every machine, so that two
 // runs of one patch have the same args.
 const (
-	WorkDir = "/work"         // the tested tree
+	WorkDir = "/src"          // the tested tree
 	OutDir  = "/out"          // where a command leaves its report files
 	HomeDir = "/home/sandbox" // HOME
 )

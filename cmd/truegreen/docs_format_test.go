@@ -108,7 +108,7 @@ func (x *formatExample) bundle(patch []byte) {
 	defer rec.Close()
 	call, err := rec.Begin(&receipts.Args{
 		Tool: receipts.ToolPrepare, Name: "modules", Side: verifier.SideHead,
-		Argv: []receipts.Bytes{"echo", "ok"}, Dir: "/work", Env: []receipts.Bytes{"PATH=/usr/bin"}, Patch: receipts.Sum(patch),
+		Argv: []receipts.Bytes{"echo", "ok"}, Dir: "/src", Env: []receipts.Bytes{"PATH=/usr/bin"}, Patch: receipts.Sum(patch),
 	})
 	x.ok(err)
 	stdout, err := rec.Spool().Put([]byte("ok\n"))
