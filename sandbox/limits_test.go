@@ -153,7 +153,7 @@ func (failing) Write(p []byte) (int, error) { return 10, errors.New("disk full")
 
 func TestDefaultLimits(t *testing.T) {
 	t.Parallel()
-	got, err := Limits{Pids: 100}.withDefaults()
+	got, err := Limits{Pids: 100}.WithDefaults()
 	want := DefaultLimits()
 	want.Pids = 100
 	if err != nil || got != want {

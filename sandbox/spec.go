@@ -174,7 +174,7 @@ func (s Spec) withDefaults() (Spec, error) {
 			return Spec{}, fmt.Errorf("sandbox spec: path to collect %q is not absolute and clean", p)
 		}
 	}
-	l, err := s.Limits.withDefaults()
+	l, err := s.Limits.WithDefaults()
 	if err != nil {
 		return Spec{}, err
 	}
@@ -185,7 +185,9 @@ func (s Spec) withDefaults() (Spec, error) {
 	return s, nil
 }
 
-func (l Limits) withDefaults() (Limits, error) {
+// WithDefaults returns l with the values of [DefaultLimits] in its zero fields:
+// what a command under l is held to. A negative limit is an error.
+func (l Limits) WithDefaults() (Limits, error) {
 	if l.Wall < 0 || l.Pids < 0 || l.Memory < 0 || l.Output < 0 || l.Disk < 0 || l.Inodes < 0 || l.Files < 0 || l.FileBytes < 0 {
 		return Limits{}, errors.New("sandbox spec: negative limit")
 	}

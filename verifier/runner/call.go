@@ -83,7 +83,10 @@ func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.S
 	if j.o.Unisolated {
 		spec.Modes = []sandbox.Mode{sandbox.ModeRootDrop, sandbox.ModeUserNS, sandbox.ModeNone}
 	}
-	fillLimits(&spec.Limits)
+	var err error
+	if spec.Limits, err = spec.Limits.WithDefaults(); err != nil { // the args document says what is in force
+		return nil, err
+	}
 	args.Argv, args.Dir, args.Env = asBytes(spec.Argv), receipts.Bytes(spec.Dir), asBytes(spec.Env)
 	secrets := j.redactor(spec.Env)
 	if secrets != nil {
@@ -254,28 +257,6 @@ func sandboxDocument(s *sandbox.Spec) *receipts.Sandbox {
 
 var mountNames = map[sandbox.MountKind]string{
 	sandbox.ReadOnly: "read-only", sandbox.Overlay: "overlay", sandbox.Scratch: "scratch", sandbox.Writable: "writable",
-}
-
-// fillLimits writes the defaults into the zero fields, so that the args document
-// says what is in force.
-func fillLimits(l *sandbox.Limits) {
-	d := sandbox.DefaultLimits()
-	if l.Wall == 0 {
-		l.Wall = d.Wall
-	}
-	if l.Pids == 0 {
-		l.Pids = d.Pids
-	}
-	for _, f := range []struct{ v, def *int64 }{
-		{&l.Memory, &d.Memory}, {&l.Output, &d.Output}, {&l.Disk, &d.Disk}, {&l.Inodes, &d.Inodes}, {&l.FileBytes, &d.FileBytes},
-	} {
-		if *f.v == 0 {
-			*f.v = *f.def
-		}
-	}
-	if l.Files == 0 {
-		l.Files = d.Files
-	}
 }
 
 // lineWriter passes on whole lines of at most 64 KiB.

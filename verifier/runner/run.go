@@ -121,7 +121,6 @@ func (j *job) progress(step, detail string, done bool) {
 
 // open writes the trees, which names the patch, and begins the log.
 func (j *job) open(ctx context.Context) error {
-	run := bundle.Run{}
 	var err error
 	if j.dir, j.lock, err = newRunDir(j.o.State); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (j *job) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run = bundle.NewRun(doc)
+	run := bundle.NewRun(doc)
 	if j.signer, err = newKeyHolder(ctx, j.o.Key, &run, j.minLevel() < int(sandbox.LevelContainer)); err != nil {
 		return err
 	}
@@ -399,8 +398,5 @@ func bundleName(now time.Time, head, run string) string {
 }
 
 func short(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
+	return id[:min(12, len(id))]
 }
