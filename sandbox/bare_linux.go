@@ -31,22 +31,15 @@ func bareStage(report *os.File) error {
 	}
 	unix.Umask(0o022)
 	signal.Notify(make(chan os.Signal, 1))
-	go func() {
-		// The pipe hangs up when the supervisor wants an end, or has met its own.
-		p := []unix.PollFd{{Fd: fdControl}}
-		for {
-			if _, err := unix.Poll(p, -1); err == nil && p[0].Revents&unix.POLLHUP != 0 {
-				killDescendants()
-				return
-			}
-		}
-	}()
-	return reap(c, report, func() error {
-		if err := writeEvent(report, eventEntered, []byte("host")); err != nil {
+	go watchSupervisor(killDescendants)
+	r := newReaper(c, report)
+	r.killRest = killDescendants
+	return r.run(func() error {
+		if err := writeEvent(report, eventEntered, []byte("moved")); err != nil {
 			return err
 		}
 		return writeJSON(report, eventProbed, probeReport{})
-	}, killDescendants)
+	})
 }
 
 // killDescendants kills every process below this one that exists now.

@@ -28,9 +28,9 @@ type canary struct {
 
 // plantCanary plants and reaches for each thing: a probe that fails inside
 // says something only if the same attempt succeeds here.
-func plantCanary() (*canary, error) {
+func plantCanary(m Mode) (*canary, error) {
 	c := &canary{}
-	if err := c.plant(); err != nil {
+	if err := c.plant(canaryParents(m)); err != nil {
 		c.remove()
 		return nil, fmt.Errorf("sandbox: plant canaries: %w", err)
 	}
@@ -41,11 +41,11 @@ func plantCanary() (*canary, error) {
 	return c, nil
 }
 
-func (c *canary) plant() error {
+func (c *canary) plant(parents []string) error {
 	var id [16]byte
 	rand.Read(id[:])
 	name := fmt.Sprintf("%s%d-%s", canaryPrefix, os.Getpid(), hex.EncodeToString(id[:8]))
-	if err := c.makeDir(name); err != nil {
+	if err := c.makeDir(name, parents); err != nil {
 		return err
 	}
 	c.plan = canaryPlan{
@@ -89,10 +89,18 @@ func (c *canary) plant() error {
 	return err
 }
 
-// makeDir prefers a directory that is in memory and seldom crowded, so that
-// looking for the canaries of dead owners costs nothing.
-func (c *canary) makeDir(name string) (err error) {
-	for _, parent := range []string{"/dev/shm", base} {
+// canaryParents begins with a directory that is in memory and seldom crowded,
+// so that looking for the canaries of dead owners costs nothing. A command in
+// mode restricted may use that one itself.
+func canaryParents(m Mode) []string {
+	if m == ModeRestricted {
+		return []string{os.TempDir(), base, "/var/tmp"}
+	}
+	return []string{"/dev/shm", base, os.TempDir(), "/var/tmp"}
+}
+
+func (c *canary) makeDir(name string, parents []string) (err error) {
+	for _, parent := range parents {
 		sweep(parent, canaryPrefix)
 		dir := filepath.Join(parent, name)
 		if err = os.Mkdir(dir, 0o755); err == nil {
@@ -114,7 +122,7 @@ func sweep(dir, prefix string) {
 		}
 		// A cgroup goes by rmdir alone; its files cannot be removed.
 		if unix.Rmdir(p) != nil {
-			os.RemoveAll(p)
+			removeTree(p)
 		}
 	}
 }

@@ -20,6 +20,7 @@ const (
 	nameSetup  = "truegreen-sandbox-setup"
 	nameInit   = "truegreen-sandbox-init"
 	nameBare   = "truegreen-sandbox-bare"
+	nameSweep  = "truegreen-sandbox-sweep"
 	nameSigner = "truegreen-signer"
 )
 
@@ -49,6 +50,8 @@ func Child() {
 		stage(initStage)
 	case nameBare:
 		stage(bareStage)
+	case nameSweep:
+		sweepStage()
 	case nameSigner:
 		syscall.Exit(signerMain())
 	}
@@ -124,8 +127,12 @@ func keepDescriptors() error {
 
 // die asks for SIGKILL when the thread that started this process ends. A
 // change of credentials clears it, so each stage asks again; the poll finds
-// a supervisor that was gone before.
-func die() error {
+// a supervisor that was gone before. A loose stage lives on instead, to kill
+// what it started.
+func die(m Mode) error {
+	if m.loose() {
+		return nil
+	}
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return step("prctl pdeathsig", err)
 	}

@@ -35,14 +35,18 @@ func drop(c stageConfig) error {
 		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, n, 0, 0, 0); err != nil {
 			break
 		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, n, 0, 0, 0); err != nil {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, n, 0, 0, 0)
+		if err != nil && c.Mode == ModeRestricted && c.Same {
+			break // an ordinary user cannot; no_new_privs makes the set void
+		}
+		if err != nil {
 			return step("drop bounding set", err)
 		}
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return step("clear ambient set", err)
 	}
-	if c.Mode == ModeRootDrop {
+	if c.Mode == ModeRootDrop || c.Mode == ModeRestricted && !c.Same {
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
 			return step("setgroups", errno)
 		}

@@ -56,7 +56,7 @@ func supervisor(t *testing.T, mode Mode, mark string) (*exec.Cmd, *bufio.Reader)
 // signer, along.
 func TestSupervisorKilled(t *testing.T) {
 	t.Parallel()
-	for _, mode := range append(strongModes(t), ModeNone) {
+	for _, mode := range allModes(t) {
 		mark := "crash-" + string(mode) + "-" + filepath.Base(t.TempDir())
 		c, out := supervisor(t, mode, mark)
 		var signer string
@@ -87,7 +87,7 @@ func TestSupervisorKilled(t *testing.T) {
 // without a parent.
 func TestSupervisorKilledEarly(t *testing.T) {
 	t.Parallel()
-	for _, mode := range strongModes(t) {
+	for _, mode := range allModes(t) {
 		for ms := range 12 {
 			c, out := supervisor(t, mode, "early")
 			out.ReadString('\n') // the signer is up, Run begins

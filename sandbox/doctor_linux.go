@@ -15,7 +15,7 @@ import (
 // Each mode is really entered and probed; no command runs.
 func Doctor(ctx context.Context) []Check {
 	var checks []Check
-	for _, mode := range []Mode{ModeRootDrop, ModeUserNS} {
+	for _, mode := range []Mode{ModeRootDrop, ModeUserNS, ModeRestricted} {
 		checks = append(checks, checkMode(ctx, mode))
 	}
 	return append(checks, checkLandlock(), checkCgroups())
@@ -23,7 +23,7 @@ func Doctor(ctx context.Context) []Check {
 
 func checkMode(ctx context.Context, mode Mode) Check {
 	c := Check{Name: "mode " + string(mode)}
-	spec, err := Spec{Argv: []string{"true"}, MinLevel: LevelNamespaces}.withDefaults()
+	spec, err := Spec{Argv: []string{"true"}, MinLevel: mode.highest()}.withDefaults()
 	if err == nil {
 		var r Result
 		if r, err = runMode(ctx, spec, mode, true); err == nil && r.State == StateCanceled {

@@ -15,45 +15,74 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initStage is process 1 of the sandbox. It has nothing left to lose: no
-// capabilities, the sandbox's uid, an empty view of the host. It probes,
-// starts the command, waits, kills what is left, hands out the collected
-// files and ends.
+// initStage is process 1 of the sandbox, or stands for it where the mode makes
+// no namespaces. It has nothing left to lose: no capabilities, the sandbox's
+// uid, an empty view of the host. It probes, starts the command, waits, kills
+// what is left, hands out the collected files and ends.
 func initStage(report *os.File) error {
 	if err := quiet(); err != nil {
-		return err
-	}
-	if err := die(); err != nil {
 		return err
 	}
 	c, err := readConfig()
 	if err != nil {
 		return err
 	}
+	if err := die(c.Mode); err != nil {
+		return err
+	}
 	unix.Close(fdConfig)
 	// Sever the caller's session keyring, should a way to keyctl be found.
-	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) {
+	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) &&
+		!(errors.Is(err, unix.EPERM) && !c.mounts()) { // a container's own filter
 		return step("own session keyring", err)
 	}
 	// Handlers, unlike ignored signals, do not survive an execve; with them
 	// in place the command cannot end process 1 through the runtime.
 	signal.Notify(make(chan os.Signal, 1))
 
-	return reap(c, report, func() error {
+	inet := true
+	if !c.mounts() {
+		inet = c.Network == NetworkHost
+		// Orphans come here, so that the end of the last one is seen.
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return step("become subreaper", err)
+		}
+	}
+	r := newReaper(c, report)
+	r.killRest = func() { unix.Kill(-1, unix.SIGKILL) }
+	if c.Same {
+		// The uid has other processes, but only those of the command are within
+		// the domain of this thread.
+		r.killRest = func() { r.confined(func() { unix.Kill(-1, unix.SIGKILL) }) }
+	}
+	if !c.mounts() {
+		go watchSupervisor(func() { r.killRest() })
+	}
+	return r.run(func() error {
 		abi := landlockABI()
 		if abi > 0 {
-			if err := landlock(abi, writablePaths(c)); err != nil {
+			if err := landlock(abi, readablePaths(c), writablePaths(c)); err != nil {
 				return err
 			}
 		}
-		if err := installFilter(); err != nil {
+		if err := installFilter(inet); err != nil {
 			return err
 		}
 		return sendProbes(c, report, abi)
-	}, func() { unix.Kill(-1, unix.SIGKILL) })
+	})
+}
+
+func readablePaths(c stageConfig) []string {
+	if c.mounts() {
+		return []string{"/"}
+	}
+	return append(hostReadable(c.Network), toStrings(c.Read)...)
 }
 
 func writablePaths(c stageConfig) []string {
+	if !c.mounts() {
+		return append(hostWritable(!c.Same), toStrings(c.Write)...)
+	}
 	p := []string{"/tmp", "/var/tmp", homeDir, "/dev", "/proc"}
 	for _, m := range c.Mounts {
 		if m.Kind != ReadOnly {
@@ -65,23 +94,44 @@ func writablePaths(c stageConfig) []string {
 
 func sendProbes(c stageConfig, report *os.File, abi int) error {
 	r := probeReport{Probes: probeInside(c), Landlock: abi, Seccomp: threadStatus("Seccomp") == "2"}
-	r.Disk, r.Inodes, _, _ = storeUsage()
+	if c.mounts() {
+		r.Disk, r.Inodes, _, _ = storeUsage()
+	}
 	var lim unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &lim); err == nil {
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &lim); err == nil && c.Pids > 0 {
 		r.Pids = int64(lim.Cur)
 	}
 	return writeJSON(report, eventProbed, r)
 }
 
-// reap starts the command on a thread that confine has confined, waits for
-// its end and that of its descendants, and reports. killRest ends whatever the
-// command left behind.
-func reap(c stageConfig, report *os.File, confine func() error, killRest func()) error {
+// A reaper starts the command, waits for its end and that of all that came
+// from it, and reports.
+type reaper struct {
+	c        stageConfig
+	report   *os.File
+	killRest func() // ends whatever the command left behind
+	work     chan func()
+}
+
+func newReaper(c stageConfig, report *os.File) *reaper {
+	return &reaper{c: c, report: report, work: make(chan func())}
+}
+
+// confined runs f on the thread that started the command.
+func (r *reaper) confined(f func()) {
+	done := make(chan struct{})
+	r.work <- func() { f(); close(done) }
+	<-done
+}
+
+// run starts the command on a thread that confine has confined.
+func (r *reaper) run(confine func() error) error {
 	type started struct {
 		pid int
 		err error
 	}
-	ch := make(chan started)
+	c, report := r.c, r.report
+	ch := make(chan started, 1)
 	go func() {
 		// Never unlocked and never returning: what was done to this thread
 		// must not serve other goroutines, and its end would be seen by the
@@ -97,7 +147,9 @@ func reap(c stageConfig, report *os.File, confine func() error, killRest func())
 		}
 		s.err = err
 		ch <- s
-		select {}
+		for f := range r.work {
+			f()
+		}
 	}()
 	s := <-ch
 	var bad *startError
@@ -110,7 +162,7 @@ func reap(c stageConfig, report *os.File, confine func() error, killRest func())
 	// When memory runs out, the command goes before its supervisors.
 	os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("500"), 0)
 
-	end, err := waitAll(s.pid, killRest)
+	end, err := waitAll(c, s.pid, r.killRest)
 	if err != nil {
 		return step("wait", err)
 	}
@@ -123,7 +175,7 @@ func reap(c stageConfig, report *os.File, confine func() error, killRest func())
 	return writeEvent(report, eventDone, nil)
 }
 
-func waitAll(pid int, killRest func()) (endReport, error) {
+func waitAll(c stageConfig, pid int, killRest func()) (endReport, error) {
 	var end endReport
 	for {
 		var ws syscall.WaitStatus
@@ -153,7 +205,9 @@ func waitAll(pid int, killRest func()) (endReport, error) {
 	}
 	end.CPU = ru.Utime.Nano() + ru.Stime.Nano()
 	end.MaxRSS = ru.Maxrss << 10
-	_, _, end.DiskUsed, end.InodesUsed = storeUsage()
+	if c.mounts() {
+		_, _, end.DiskUsed, end.InodesUsed = storeUsage()
+	}
 	return end, nil
 }
 

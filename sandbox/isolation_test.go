@@ -62,7 +62,7 @@ func TestAttempts(t *testing.T) {
 		}) {
 			t.Fatal("control: the environment of the victim cannot be read from here")
 		}
-		c, err := plantCanary()
+		c, err := plantCanary(ModeRootDrop)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestIsolationFacts(t *testing.T) {
 // TestEnvironment: the command gets exactly what the Spec says.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("TRUEGREEN_TEST_SECRET", "hunter2")
-	for _, mode := range append(strongModes(t), ModeNone) {
+	for _, mode := range allModes(t) {
 		env := []string{"A=1", "B=\xff\xfe", "C="}
 		_, out := mustRun(t, mode, Spec{Argv: []string{"/usr/bin/env"}, Env: env})
 		if got, want := out.stdout.String(), strings.Join(env, "\n")+"\n"; got != want {
@@ -201,7 +201,7 @@ func TestLevel(t *testing.T) {
 		iso := Isolation{UID: 61000, NoNewPrivs: true, CapsEmpty: true, Seccomp: true, Namespaces: []string{"ipc", "mnt", "net", "pid", "uts"}}
 		for _, name := range []string{
 			"canary_file", "canary_environ", "canary_process", "write_usr", "mount", "new_userns", "keyctl", "open_fds", "own_environ",
-			"canary_tcp", "canary_udp", "canary_abstract", "canary_socket", "canaries_silent", "route_out", "write_root", "vsock",
+			"canary_tcp", "canary_udp", "canary_abstract", "canary_socket", "canaries_silent", "route_out", "write_root", "vsock", "capabilities",
 		} {
 			iso.Probes = append(iso.Probes, Probe{Name: name, OK: true})
 		}
@@ -226,6 +226,8 @@ func TestLevel(t *testing.T) {
 		{"probes", LevelNone, func(iso *Isolation) { iso.Probes = nil }},
 		{"keyctl", LevelNone, fail("keyctl")},
 		{"canary_file", LevelNone, fail("canary_file")},
+		{"bounding set", LevelRestricted, fail("capabilities")},
+		{"vsock", LevelNone, fail("vsock")},
 		{"canary_tcp", LevelRestricted, fail("canary_tcp")},
 		{"silence", LevelRestricted, fail("canaries_silent")},
 		{"net", LevelRestricted, func(iso *Isolation) { iso.Namespaces = []string{"ipc", "mnt", "pid", "uts"} }},

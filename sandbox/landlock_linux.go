@@ -27,13 +27,14 @@ func landlockABI() int {
 }
 
 // landlock confines the calling thread and its children: reading and
-// executing anywhere in the tree, changing only below the writable
-// directories, no signals and no abstract sockets to anything outside. The
-// mounts say the same about files; this layer does not depend on them.
+// executing only below the readable paths, changing only below the writable
+// ones, no signals and no abstract sockets to anything outside. Where there
+// are mounts they say the same about files; this layer does not depend on
+// them.
 //
 // It is for the one thread that starts the command. Process 1 stays outside,
 // and so beyond the command's signals and ptrace.
-func landlock(abi int, writable []string) error {
+func landlock(abi int, readable, writable []string) error {
 	const read = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	all := uint64(unix.LANDLOCK_ACCESS_FS_REFER)<<1 - 1
 	if abi >= 3 {
@@ -53,8 +54,10 @@ func landlock(abi int, writable []string) error {
 		return step("landlock_create_ruleset", errno)
 	}
 	defer unix.Close(int(fd))
-	if err := landlockAllow(int(fd), "/", read); err != nil {
-		return err
+	for _, p := range readable {
+		if err := landlockAllow(int(fd), p, read); err != nil {
+			return err
+		}
 	}
 	for _, p := range writable {
 		if err := landlockAllow(int(fd), p, all); err != nil {
@@ -69,8 +72,8 @@ func landlock(abi int, writable []string) error {
 
 func landlockAllow(ruleset int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) {
-		return nil // the tree can lack it; then there is nothing to allow
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
+		return nil // not there, or out of reach anyway: there is nothing to allow
 	}
 	if err != nil {
 		return step("landlock rule for "+path, err)

@@ -30,16 +30,27 @@ func (l Level) String() string {
 	return "unknown"
 }
 
+// highest returns the level that a mode cannot exceed.
+func (m Mode) highest() Level {
+	switch m {
+	case ModeNone:
+		return LevelNone
+	case ModeRestricted:
+		return LevelRestricted
+	}
+	return LevelNamespaces
+}
+
 // level computes the level from measurements alone: it never looks at the
 // mode that was asked for. The second result says what the next level lacks.
 func level(iso Isolation) (Level, string) {
 	restricted := []string{
 		"canary_file", "canary_environ", "canary_process",
-		"write_usr", "mount", "new_userns", "keyctl", "open_fds", "own_environ",
+		"write_usr", "write_root", "mount", "new_userns", "keyctl", "vsock", "open_fds", "own_environ",
 	}
 	namespaces := []string{
 		"canary_tcp", "canary_udp", "canary_abstract", "canary_socket", "canaries_silent",
-		"route_out", "write_root", "vsock",
+		"route_out", "capabilities",
 	}
 	switch {
 	case iso.UID == 0:

@@ -21,7 +21,7 @@ func (a *attempt) limits(end *endReport) {
 		r.Why = "over the memory limit"
 	}
 	disk, inodes := Limit{Name: "disk", By: "none"}, Limit{Name: "inodes", By: "none"}
-	if a.result.Isolation.Mode != ModeNone {
+	if !a.result.Isolation.Mode.loose() {
 		disk.By, disk.Value = "tmpfs", a.usage.Disk
 		inodes.By, inodes.Value = "tmpfs", a.usage.Inodes
 		if end != nil {

@@ -24,7 +24,7 @@ func limit(t *testing.T, r Result, name string) Limit {
 
 func TestWallLimit(t *testing.T) {
 	t.Parallel()
-	for _, mode := range append(strongModes(t), ModeNone) {
+	for _, mode := range allModes(t) {
 		r, out := mustRun(t, mode, Spec{
 			Argv:   sh(`trap "" TERM INT; echo begun; (trap "" TERM; sleep 60) & sleep 60; sleep 60`),
 			Limits: Limits{Wall: 3 * time.Second},

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ func observe(pid int, iso *Isolation) error {
 			continue
 		}
 		theirs, err := os.Readlink(dir + "/ns/" + ns)
+		if errors.Is(err, os.ErrPermission) {
+			continue // not shown to differ, so it does not count
+		}
 		if err != nil {
 			return err
 		}
@@ -40,6 +44,10 @@ func observe(pid int, iso *Isolation) error {
 			iso.NoNewPrivs = false
 		}
 		for _, set := range capSets() {
+			// With no_new_privs, nothing is ever taken from the bounding set.
+			if set == "CapBnd" && statusField(status, "NoNewPrivs") == "1" {
+				continue
+			}
 			if v := statusField(status, set); v == "" || strings.Trim(v, "0") != "" {
 				iso.CapsEmpty = false
 			}

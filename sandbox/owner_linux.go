@@ -13,9 +13,12 @@ import (
 
 // Sandboxes of root run as an id in this range, which neither distributions
 // nor systemd assign to anyone. It is also the id inside.
+// Those from firstHeldUID on are for mode restricted, which ends whatever has
+// its uid, and so shares it with nobody.
 const (
-	firstUID = 61000
-	lastUID  = 61183
+	firstUID     = 61000
+	firstHeldUID = 61120
+	lastUID      = 61183
 )
 
 // Owner returns whose a tree must be so that a command can change an
@@ -28,17 +31,31 @@ func Owner() (uid, gid int, chown bool) {
 	}
 	id, err := unusedID()
 	if err != nil {
-		id = lastUID
+		id = firstHeldUID - 1
 	}
 	return id, id, true
 }
 
 // unusedID finds an id that is nobody's and under which nothing runs.
 func unusedID() (int, error) {
+	taken, err := takenIDs()
+	if err != nil {
+		return 0, err
+	}
+	for id := firstUID; id < firstHeldUID; id++ {
+		if !taken[id] {
+			return id, nil
+		}
+	}
+	return 0, errors.New("every sandbox uid is in use")
+}
+
+// takenIDs returns the ids that have an account or a process.
+func takenIDs() (map[int]bool, error) {
 	taken := map[int]bool{}
 	b, err := os.ReadFile("/etc/passwd")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return 0, err
+		return nil, err
 	}
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Split(line, ":"); len(f) > 2 {
@@ -49,12 +66,12 @@ func unusedID() (int, error) {
 	}
 	proc, err := os.Open("/proc")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer proc.Close()
 	names, err := proc.Readdirnames(-1)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, name := range names {
 		var st unix.Stat_t
@@ -62,12 +79,7 @@ func unusedID() (int, error) {
 			taken[int(st.Uid)] = true
 		}
 	}
-	for id := firstUID; id <= lastUID; id++ {
-		if !taken[id] {
-			return id, nil
-		}
-	}
-	return 0, errors.New("every sandbox uid is in use")
+	return taken, nil
 }
 
 // chooseID returns the host's uid and gid for a command: that of its
@@ -82,7 +94,7 @@ func chooseID(mounts []Mount) (int, error) {
 		if err := unix.Stat(m.Source, &st); err != nil {
 			return 0, &refusal{Step: "mount source " + m.Source, Errno: errnoText(err), Spec: true}
 		}
-		if st.Uid < firstUID || st.Uid > lastUID {
+		if st.Uid < firstUID || st.Uid >= firstHeldUID {
 			continue
 		}
 		if id != 0 && id != int(st.Uid) {

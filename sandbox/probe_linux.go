@@ -28,8 +28,12 @@ type canaryPlan struct {
 func probeInside(c stageConfig) []Probe {
 	k := c.Canary
 	proc := "/proc/" + strconv.Itoa(k.PID)
+	hidden, tmp := error(unix.ENOENT), "/tmp"
+	if !c.mounts() {
+		hidden, tmp = unix.EACCES, c.Tmp
+	}
 	return []Probe{
-		try("canary_file", openErr(k.File, unix.O_RDONLY), unix.ENOENT),
+		try("canary_file", openErr(k.File, unix.O_RDONLY), hidden),
 		try("canary_environ", foreign(proc, k.Start, func() error { return openErr(proc+"/environ", unix.O_RDONLY) }), unix.ENOENT, unix.EACCES, unix.ESRCH),
 		try("canary_process", foreign(proc, k.Start, func() error { return unix.Kill(k.PID, 0) }), unix.ESRCH, unix.EPERM),
 		try("canary_tcp", connect(unix.SOCK_STREAM, inet4(k.TCP)), unix.ECONNREFUSED),
@@ -39,7 +43,7 @@ func probeInside(c stageConfig) []Probe {
 		try("route_out", connect(unix.SOCK_DGRAM, &unix.SockaddrInet4{Port: 53, Addr: [4]byte{192, 0, 2, 1}}), unix.ENETUNREACH),
 		try("write_usr", create("/usr/.probe"), unix.EROFS, unix.EACCES, unix.ENOENT),
 		try("write_root", create("/.probe"), unix.EROFS, unix.EACCES),
-		try("write_tmp", create("/tmp/.probe"), nil),
+		try("write_tmp", create(tmp+"/.probe"), nil),
 		try("mount", unix.Mount("tmpfs", "/tmp", "tmpfs", 0, ""), unix.EPERM),
 		try("new_userns", unix.Unshare(unix.CLONE_NEWUSER), unix.EPERM),
 		try("keyctl", keyctl(), unix.EPERM),

@@ -57,11 +57,11 @@ type Isolation struct {
 	UID        int      // on the host
 	Namespaces []string // those that differ from the caller's: cgroup, ipc, mnt, net, pid, user, uts
 	NoNewPrivs bool     // on every thread
-	CapsEmpty  bool     // all five sets, on every thread
+	CapsEmpty  bool     // no thread holds a capability or can get one (all five sets, the bounding set only without no_new_privs)
 	Seccomp    bool     // a filter was in force where the probes ran
 	Landlock   int      // ABI whose rights were applied, 0 for none
-	Kill       string   // what ends every process: "pidns" or "pgid"
-	Root       string   // how the tree was entered: "pivot_root", "chroot" or "host"
+	Kill       string   // what ends every process: "pidns", "uid-sweep", "landlock-sweep" or "descendants"
+	Root       string   // how the tree was entered: "pivot_root", "chroot", or "moved" where nothing was mounted
 	Probes     []Probe
 	Limits     []Limit
 	Fallbacks  []Fallback // modes that were tried before and refused
@@ -71,7 +71,7 @@ type Isolation struct {
 type Probe struct {
 	Name string
 	Got  string // errno name, "ok", or a fact
-	OK   bool   // Got is what level Namespaces demands
+	OK   bool   // Got is what the strong modes give
 }
 
 // A Limit is one bound with the party that enforces it: "supervisor",

@@ -30,6 +30,13 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 	}
 	var tried []Fallback
 	for _, mode := range spec.Modes {
+		if best := mode.highest(); best < spec.MinLevel {
+			tried = append(tried, Fallback{
+				Mode: mode, Why: "reaches level " + best.String() + " at most",
+				Fix: fmt.Sprintf("accept level %d, or get a stronger mode to work here", best),
+			})
+			continue
+		}
 		r, err := runMode(ctx, spec, mode, false)
 		var no *refusal
 		switch {
@@ -52,6 +59,7 @@ type attempt struct {
 	stage  *stageProcess
 	cgroup *cgroup
 	canary *canary
+	view   *view
 	usage  probeReport // limits as read back inside
 	polled memoryPoll
 
@@ -65,12 +73,14 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 	a := &attempt{spec: spec}
 	a.result = Result{Exit: -1, Isolation: Isolation{Mode: mode, Network: spec.Network, Kill: "pidns"}}
 	config, ids, err := a.configure(mode)
+	defer ids.held.release()
+	defer a.view.remove()
 	if err != nil {
 		return Result{}, err
 	}
 	config.ProbeOnly = probeOnly
 	if mode != ModeNone {
-		if a.canary, err = plantCanary(); err != nil {
+		if a.canary, err = plantCanary(mode); err != nil {
 			return Result{}, err
 		}
 		defer a.canary.remove()
@@ -78,7 +88,7 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 	}
 	a.cgroup = newCgroup(spec.Limits)
 	defer a.cgroup.remove()
-	if a.cgroup.pids == "" && mode != ModeNone { // the caller's own uid has other processes
+	if a.cgroup.pids == "" && !config.Same { // the caller's own uid has other processes
 		config.Pids = int64(spec.Limits.Pids)
 	}
 
@@ -101,6 +111,15 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 		a.stage.kill()
 	}
 	usage := a.stage.wait()
+	if ids.held != nil {
+		if e := sweepUID(ids.held.id); e != nil && err == nil {
+			err = fmt.Errorf("kill what is left: %w", e)
+		}
+		sweepShared(ids.held.id)
+		if e := a.view.giveBack(); e != nil && err == nil {
+			err = fmt.Errorf("write back: %w", e)
+		}
+	}
 	streams.Wait()
 	if err != nil {
 		return Result{}, err
@@ -124,15 +143,23 @@ func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
 	if err != nil {
 		return c, ids, err
 	}
-	c.UID, c.GID, c.Switch = ids.inside, ids.inside, ids.switches
-	if mode == ModeNone {
-		a.result.Isolation.Kill = "pgid"
-		for _, m := range s.Mounts {
-			if m.Kind == Overlay || m.Kind == Scratch || m.Source != m.Target {
-				return c, ids, &refusal{Step: "mount at " + m.Target, Errno: "mode none shows the host's tree and cannot mount"}
-			}
-		}
+	c.UID, c.GID, c.Switch = ids.inside, ids.insideGID, ids.switches
+	c.Same = mode.loose() && ids.held == nil
+	if !mode.loose() {
+		return c, ids, nil
 	}
+	switch {
+	case mode == ModeNone:
+		a.result.Isolation.Kill = "descendants"
+	case c.Same:
+		a.result.Isolation.Kill = "landlock-sweep"
+	default:
+		a.result.Isolation.Kill = "uid-sweep"
+	}
+	if a.view, err = newView(s.Mounts, c.UID, c.GID, ids.held != nil); err != nil {
+		return c, ids, err
+	}
+	a.view.apply(&c)
 	return c, ids, nil
 }
 
@@ -180,8 +207,8 @@ func (a *attempt) follow(c stageConfig) (*endReport, error) {
 			}
 			a.result.End = time.Now()
 			a.stopTimer()
-			if cause, _ := a.killed(); cause != "" && a.stage.bare {
-				// A bare stage is asked to kill and reports that end, too.
+			if cause, _ := a.killed(); cause != "" && a.stage.loose {
+				// A loose stage is asked to kill and reports that end, too.
 				a.stage.proc.Kill()
 				return nil, nil
 			}
@@ -237,7 +264,7 @@ func (a *attempt) release() {
 	if a.cgroup.memory == "" {
 		a.polled.start(a.stage.pid, a.spec.Limits.Memory, func() { a.kill(StateSignaled, "over the memory limit") })
 	}
-	a.stage.release(a.result.Isolation.Mode == ModeNone)
+	a.stage.release()
 }
 
 // kill ends the attempt for the first cause given.

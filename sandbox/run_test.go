@@ -29,7 +29,7 @@ func wantRefused(t *testing.T, err error, mode Mode) {
 
 func TestExit(t *testing.T) {
 	t.Parallel()
-	for _, mode := range append(strongModes(t), ModeNone) {
+	for _, mode := range allModes(t) {
 		for _, c := range []struct {
 			script string
 			state  State
@@ -62,7 +62,7 @@ func TestExit(t *testing.T) {
 
 func TestCouldNotStart(t *testing.T) {
 	t.Parallel()
-	for _, mode := range append(strongModes(t), ModeNone) {
+	for _, mode := range allModes(t) {
 		for _, c := range []struct {
 			argv []string
 			dir  string
@@ -135,7 +135,7 @@ func TestContext(t *testing.T) {
 	if _, err := Run(ended, Spec{Argv: []string{"true"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("context ended before: %v", err)
 	}
-	for _, mode := range append(strongModes(t), ModeNone) {
+	for _, mode := range allModes(t) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &notifyWriter{want: []byte("ready\n"), then: cancel}
 		r, err := Run(ctx, Spec{Argv: sh("echo ready; sleep 60"), Env: testEnv(), Modes: []Mode{mode}, Stdout: w})
@@ -168,13 +168,9 @@ func (w *notifyWriter) Write(p []byte) (int, error) {
 // the pipes does not outlive the command, nor delay the result.
 func TestSurvivors(t *testing.T) {
 	t.Parallel()
-	for _, mode := range append(strongModes(t), ModeNone) {
+	for _, mode := range allModes(t) {
 		mark := "survivor-" + string(mode) + "-" + filepath.Base(t.TempDir())
 		spec := Spec{Argv: []string{attackPath, "attack:stubborn", mark}, Mounts: []Mount{attackMount(t)}}
-		if mode == ModeNone {
-			self, _ := os.Executable()
-			spec.Argv[0], spec.Mounts = self, nil
-		}
 		r, out := mustRun(t, mode, spec)
 		if r.State != StateExited || !strings.HasPrefix(out.stdout.String(), "left ") {
 			t.Errorf("%s: %s %q %q", mode, r.State, out.stdout.String(), out.stderr.String())

@@ -20,7 +20,8 @@ import (
 //
 // What is refused as not permitted gets EPERM. clone3, whose flags lie behind
 // a pointer, gets ENOSYS, which makes C libraries use clone. A socket of any
-// family but UNIX, INET, INET6 and NETLINK gets EAFNOSUPPORT.
+// family but UNIX, INET, INET6 and NETLINK gets EAFNOSUPPORT; INET and INET6
+// do too where the command must not have a network and shares the host's.
 
 // deniedCalls get EPERM on every architecture.
 func deniedCalls() []uint32 {
@@ -61,7 +62,7 @@ const (
 
 const ioctlLinux = 0x541C // TIOCLINUX
 
-func filter() []unix.SockFilter {
+func filter(inet bool) []unix.SockFilter {
 	errno := func(e uint32) uint32 { return unix.SECCOMP_RET_ERRNO | e }
 	eperm, enosys, eafnosupport := errno(uint32(unix.EPERM)), errno(uint32(unix.ENOSYS)), errno(uint32(unix.EAFNOSUPPORT))
 
@@ -96,17 +97,17 @@ func filter() []unix.SockFilter {
 			ret(unix.SECCOMP_RET_ALLOW),
 		)
 	}
+	families := []uint32{unix.AF_UNIX, unix.AF_NETLINK}
+	if inet {
+		families = append(families, unix.AF_INET, unix.AF_INET6)
+	}
 	for _, nr := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
-		p = append(p,
-			jump(unix.BPF_JEQ, nr, 0, 7),
-			load(offArg0),
-			jump(unix.BPF_JEQ, unix.AF_UNIX, 4, 0),
-			jump(unix.BPF_JEQ, unix.AF_INET, 3, 0),
-			jump(unix.BPF_JEQ, unix.AF_INET6, 2, 0),
-			jump(unix.BPF_JEQ, unix.AF_NETLINK, 1, 0),
-			ret(eafnosupport),
-			ret(unix.SECCOMP_RET_ALLOW),
-		)
+		n := uint8(len(families))
+		p = append(p, jump(unix.BPF_JEQ, nr, 0, n+3), load(offArg0))
+		for i, family := range families {
+			p = append(p, jump(unix.BPF_JEQ, family, n-uint8(i), 0))
+		}
+		p = append(p, ret(eafnosupport), ret(unix.SECCOMP_RET_ALLOW))
 	}
 	// The kernel takes an ioctl number from the low 32 bits of the argument.
 	p = append(p,
@@ -120,8 +121,8 @@ func filter() []unix.SockFilter {
 }
 
 // installFilter puts the filter on the calling thread and its children.
-func installFilter() error {
-	p := filter()
+func installFilter(inet bool) error {
+	p := filter(inet)
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
 		return step("install system call filter", errno)

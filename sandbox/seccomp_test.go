@@ -72,7 +72,7 @@ func TestFilter(t *testing.T) {
 		i386   = unix.AUDIT_ARCH_I386
 		mine   = auditArch
 	)
-	p := filter()
+	p := filter(true)
 	for name, c := range map[string]struct {
 		call call
 		want uint32

@@ -11,49 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setup is the first stage: process 1 of the new namespaces, still holding
-// the capabilities to build in them. It builds, gives everything up and
-// executes the init stage, so that no thread, page or descriptor of the
-// privileged half is left when the command starts.
+// setup is the first stage: process 1 of the new namespaces, where the mode
+// makes any, still holding the capabilities to build in them. It builds, gives
+// everything up and executes the init stage, so that no thread, page or
+// descriptor of the privileged half is left when the command starts.
 func setup(report *os.File) error {
 	runtime.LockOSThread()
 	if err := quiet(); err != nil {
-		return err
-	}
-	if err := die(); err != nil {
 		return err
 	}
 	c, err := readConfig()
 	if err != nil {
 		return err
 	}
+	if err := die(c.Mode); err != nil {
+		return err
+	}
 	self, err := openSelf(c.UID)
 	if err != nil {
 		return step("open own executable", err)
 	}
-	t, err := newTree(c)
-	if err != nil {
-		return err
-	}
-	if c.Switch {
-		if err := setIDs(c.UID, c.GID); err != nil {
+	how := "moved"
+	if c.mounts() {
+		if how, err = buildTree(c); err != nil {
 			return err
 		}
-	}
-	if err := t.build(c); err != nil {
-		return err
-	}
-	if err := unix.Sethostname([]byte("sandbox")); err != nil {
-		return step("sethostname", err)
-	}
-	if c.Network == NetworkNone {
-		if err := loopbackUp(); err != nil {
-			return step("bring loopback up", err)
-		}
-	}
-	how, err := t.enter()
-	if err != nil {
-		return err
 	}
 	if err := writeEvent(report, eventEntered, []byte(how)); err != nil {
 		return step("report", err)
@@ -71,6 +53,31 @@ func setup(report *os.File) error {
 		}
 	}
 	return step("execute init stage", execFD(self, nameInit, stageEnv()))
+}
+
+// buildTree makes the namespaces a place to live in and enters it.
+func buildTree(c stageConfig) (how string, err error) {
+	t, err := newTree(c)
+	if err != nil {
+		return "", err
+	}
+	if c.Switch {
+		if err := setIDs(c.UID, c.GID); err != nil {
+			return "", err
+		}
+	}
+	if err := t.build(c); err != nil {
+		return "", err
+	}
+	if err := unix.Sethostname([]byte("sandbox")); err != nil {
+		return "", step("sethostname", err)
+	}
+	if c.Network == NetworkNone {
+		if err := loopbackUp(); err != nil {
+			return "", step("bring loopback up", err)
+		}
+	}
+	return t.enter()
 }
 
 // openSelf returns a descriptor of the running program that uid may execute.

@@ -13,9 +13,10 @@ import (
 type Mode string
 
 const (
-	ModeRootDrop Mode = "rootdrop" // namespaces made as root, the command runs as an unused uid
-	ModeUserNS   Mode = "userns"   // namespaces made inside a new user namespace
-	ModeNone     Mode = "none"     // no walls; only when Spec.Modes names it
+	ModeRootDrop   Mode = "rootdrop"   // namespaces made as root, the command runs as an unused uid
+	ModeUserNS     Mode = "userns"     // namespaces made inside a new user namespace
+	ModeRestricted Mode = "restricted" // no namespaces: Landlock, the filter and, for root, an unused uid
+	ModeNone       Mode = "none"       // no walls; only when Spec.Modes names it
 )
 
 // A Network says what the command can reach.
@@ -39,7 +40,8 @@ const (
 // A Mount adds a part of the host, or an empty directory, to the tree that
 // the command sees. Target is absolute and clean; missing directories on the
 // way to it are made, symbolic links on the way are an error. Mounts are made
-// in order, so a later one can lie inside an earlier one.
+// in order, so a later one can lie inside an earlier one. Modes without a
+// mount namespace move paths instead of mounting: see "Moved paths".
 type Mount struct {
 	Source, Target string
 	Kind           MountKind
@@ -84,7 +86,8 @@ type Spec struct {
 	// MinLevel is the least level that the caller accepts. The command does
 	// not start below it. The zero value accepts what was measured.
 	MinLevel Level
-	// Modes are tried in order; nil means rootdrop, then userns.
+	// Modes are tried in order; nil means rootdrop, userns, restricted. A mode
+	// that cannot reach MinLevel is not tried.
 	Modes []Mode
 
 	// Stdout and Stderr receive at most Limits.Output bytes each; what
@@ -126,11 +129,11 @@ func (s Spec) withDefaults() (Spec, error) {
 		return Spec{}, fmt.Errorf("sandbox spec: unknown level %d", s.MinLevel)
 	}
 	if s.Modes == nil {
-		s.Modes = []Mode{ModeRootDrop, ModeUserNS}
+		s.Modes = []Mode{ModeRootDrop, ModeUserNS, ModeRestricted}
 	}
 	for _, m := range s.Modes {
 		switch m {
-		case ModeRootDrop, ModeUserNS, ModeNone:
+		case ModeRootDrop, ModeUserNS, ModeRestricted, ModeNone:
 		default:
 			return Spec{}, fmt.Errorf("sandbox spec: unknown mode %q", m)
 		}

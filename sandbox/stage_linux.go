@@ -18,27 +18,36 @@ const insideUID = firstUID
 
 // An idMap says who the command is.
 type idMap struct {
-	inside   int // uid and gid inside
-	hostUID  int
-	hostGID  int
-	switches bool // the setup stage starts as another id and takes the inside one
+	inside    int // uid inside
+	insideGID int
+	hostUID   int
+	hostGID   int
+	switches  bool    // the setup stage starts as another id and takes the inside one
+	held      *heldID // of mode restricted
 }
 
 func mapIDs(mode Mode, mounts []Mount) (idMap, error) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	switch {
-	case mode == ModeNone:
-		return idMap{inside: uid, hostUID: uid, hostGID: gid}, nil
+	case mode == ModeNone || mode == ModeRestricted && uid != 0:
+		return idMap{inside: uid, insideGID: gid, hostUID: uid, hostGID: gid}, nil
+	case mode == ModeRestricted:
+		// Processes are told apart by the uid alone, so it is held.
+		held, err := holdID()
+		if err != nil {
+			return idMap{}, &refusal{Step: "take a uid", Errno: errnoText(err)}
+		}
+		return idMap{inside: held.id, insideGID: held.id, hostUID: held.id, hostGID: held.id, held: held}, nil
 	case uid != 0 && mode == ModeRootDrop:
 		return idMap{}, &refusal{Step: "start as root", Errno: "the caller is not root"}
 	case uid != 0:
-		return idMap{inside: insideUID, hostUID: uid, hostGID: gid}, nil
+		return idMap{inside: insideUID, insideGID: insideUID, hostUID: uid, hostGID: gid}, nil
 	}
 	id, err := chooseID(mounts)
 	if err != nil {
 		return idMap{}, err
 	}
-	return idMap{inside: id, hostUID: id, hostGID: id, switches: mode == ModeUserNS}, nil
+	return idMap{inside: id, insideGID: id, hostUID: id, hostGID: id, switches: mode == ModeUserNS}, nil
 }
 
 // A stageProcess is the supervisor's side of process 1.
@@ -48,14 +57,14 @@ type stageProcess struct {
 	stdout, stderr *os.File
 
 	control *os.File
-	bare    bool
+	loose   bool // no process 1 takes the others along: the stage is asked to
 	proc    *os.Process
 	done    chan *os.ProcessState
 }
 
 // startStage executes this program again as the first stage of a mode.
 func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup) (*stageProcess, error) {
-	s := &stageProcess{bare: mode == ModeNone, done: make(chan *os.ProcessState, 1)}
+	s := &stageProcess{loose: mode.loose(), done: make(chan *os.ProcessState, 1)}
 	var child []*os.File
 	defer func() {
 		for _, f := range child {
@@ -109,7 +118,7 @@ func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup)
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(fd.Fd())
 	}
 	name := nameSetup
-	if s.bare {
+	if mode == ModeNone {
 		name = nameBare
 	}
 	started := make(chan error)
@@ -141,7 +150,7 @@ func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup)
 
 func sysAttr(mode Mode, network Network, ids idMap) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if mode == ModeNone {
+	if mode.loose() {
 		a.Pdeathsig = 0 // it must outlive us for as long as it takes to kill
 		return a
 	}
@@ -182,18 +191,21 @@ func memFile(c stageConfig) (*os.File, error) {
 	return f, nil
 }
 
-// release lets the command start. A bare stage keeps the pipe: its end is
+// loose reports whether a mode makes no process namespace.
+func (m Mode) loose() bool { return m == ModeNone || m == ModeRestricted }
+
+// release lets the command start. A loose stage keeps the pipe: its end is
 // how it learns that it must kill.
-func (s *stageProcess) release(keep bool) {
+func (s *stageProcess) release() {
 	s.control.Write([]byte{1})
-	if !keep {
+	if !s.loose {
 		s.control.Close()
 	}
 }
 
 // kill ends every process of the sandbox. Process 1 takes the others along.
 func (s *stageProcess) kill() error {
-	if s.bare {
+	if s.loose {
 		s.control.Close()
 		time.AfterFunc(2*time.Second, func() { s.proc.Kill() })
 		return nil
@@ -211,7 +223,7 @@ type processUsage struct {
 
 func (s *stageProcess) wait() processUsage {
 	state := <-s.done
-	if s.bare {
+	if s.loose {
 		// Whoever escaped may hold a pipe for ever.
 		for _, f := range []*os.File{s.stdout, s.stderr} {
 			f.SetReadDeadline(time.Now().Add(time.Second))

@@ -32,6 +32,7 @@ type stageConfig struct {
 	Network   Network
 	UID, GID  int  // inside
 	Switch    bool // take UID and GID before mounting (user namespace made by root)
+	Same      bool // UID is the caller's own
 	Mounts    []stageMount
 	Argv, Env [][]byte
 	Dir       []byte
@@ -42,6 +43,16 @@ type stageConfig struct {
 	Pids      int64 // for RLIMIT_NPROC, 0 to leave it
 	Canary    canaryPlan
 	ProbeOnly bool
+
+	// Without mounts: where /tmp is, and the host's paths that the command may
+	// read, or read and change.
+	Tmp         string
+	Read, Write [][]byte
+}
+
+// mounts reports whether the mode builds its tree with mounts.
+func (c *stageConfig) mounts() bool {
+	return c.Mode == ModeRootDrop || c.Mode == ModeUserNS
 }
 
 type stageMount struct {
