@@ -21,6 +21,8 @@ const (
 	nameInit   = "truegreen-sandbox-init"
 	nameBare   = "truegreen-sandbox-bare"
 	nameSweep  = "truegreen-sandbox-sweep"
+	nameIdle   = "truegreen-sandbox-idle"
+	nameRemote = "truegreen-sandbox-remote" // the only argument: nobody else can set argv[0]
 	nameSigner = "truegreen-signer"
 )
 
@@ -29,6 +31,7 @@ const (
 	fdConfig  = 3 // stageConfig as JSON, seekable
 	fdReport  = 4 // events, written by the stage
 	fdControl = 5 // one byte lets the command start
+	fdMapping = 6 // user namespace for mapped mounts, if there are any
 )
 
 // stageEnv returns the environment of every re-executed process: they live for one
@@ -40,6 +43,9 @@ func stageEnv() []string { return []string{"GOGC=off", "GOMAXPROCS=1"} }
 // the program again, it does that process's work and never returns;
 // otherwise it returns at once.
 func Child() {
+	if len(os.Args) == 2 && os.Args[1] == nameRemote {
+		syscall.Exit(remoteMain())
+	}
 	if len(os.Args) != 1 {
 		return
 	}
@@ -52,6 +58,8 @@ func Child() {
 		stage(bareStage)
 	case nameSweep:
 		sweepStage()
+	case nameIdle:
+		idleStage()
 	case nameSigner:
 		syscall.Exit(signerMain())
 	}

@@ -33,6 +33,9 @@ func checkMode(ctx context.Context, mode Mode) Check {
 			iso := r.Isolation
 			c.OK = true
 			c.Detail = fmt.Sprintf("level %s, uid %d, %d probes, by %s", iso.Level, iso.UID, len(iso.Probes), iso.Root)
+			if iso.Via != "" {
+				c.Detail += ", via " + iso.Via
+			}
 			return c
 		}
 	}
@@ -77,13 +80,13 @@ func fix(mode Mode, r *refusal) string {
 	case r.Level:
 		return "this host weakens the layer that the probe names; run on a host or in a virtual machine where it works"
 	case mode == ModeRootDrop && os.Geteuid() != 0:
-		return "run as root, for example with sudo"
+		return "run as root, or allow this user sudo without a password"
 	case r.Errno == "ENOSYS":
 		return "use a kernel 5.12 or newer, without an outer filter that hides its system calls"
 	case !strings.HasPrefix(r.Step, "start process") && !slices.Contains([]string{"EPERM", "EACCES", "EINVAL", "EBUSY"}, r.Errno):
 		return "the host did not forbid it: look into the step that failed"
 	case inContainer():
-		return "inside a container: start it with --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined --cap-add SYS_ADMIN, or run on the host"
+		return "inside a container: start it with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (and apparmor=unconfined where AppArmor is), or run on the host"
 	case mode == ModeRootDrop:
 		return "root lacks a capability here, most likely SYS_ADMIN: run on the host or in a virtual machine"
 	}

@@ -53,6 +53,7 @@ type File struct {
 type Isolation struct {
 	Level      Level
 	Mode       Mode
+	Via        string // "sudo" if that made this program root; else empty
 	Network    Network
 	UID        int      // on the host
 	Namespaces []string // those that differ from the caller's: cgroup, ipc, mnt, net, pid, user, uts

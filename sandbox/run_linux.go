@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -70,6 +71,9 @@ type attempt struct {
 }
 
 func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result, error) {
+	if mode == ModeRootDrop && os.Geteuid() != 0 {
+		return runSudo(ctx, spec, mode, probeOnly)
+	}
 	a := &attempt{spec: spec}
 	a.result = Result{Exit: -1, Isolation: Isolation{Mode: mode, Network: spec.Network, Kill: "pidns"}}
 	config, ids, err := a.configure(mode)
@@ -136,12 +140,23 @@ func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
 		Argv: toBytes(s.Argv), Env: toBytes(s.Env), Collect: toBytes(s.Collect),
 		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, FileBytes: s.Limits.FileBytes,
 	}
-	for _, m := range s.Mounts {
-		c.Mounts = append(c.Mounts, stageMount{Source: []byte(m.Source), Target: []byte(m.Target), Kind: m.Kind})
-	}
 	ids, err := mapIDs(mode, s.Mounts)
 	if err != nil {
 		return c, ids, err
+	}
+	mapped := false
+	for _, m := range s.Mounts {
+		sm := stageMount{Source: []byte(m.Source), Target: []byte(m.Target), Kind: m.Kind}
+		if sm.Mapped, err = s.caller.owns(m); err != nil {
+			return c, ids, err
+		}
+		mapped = mapped || sm.Mapped
+		c.Mounts = append(c.Mounts, sm)
+	}
+	if mapped {
+		if ids.mapping, err = s.caller.mapping(ids.inside, ids.insideGID); err != nil {
+			return c, ids, err
+		}
 	}
 	c.UID, c.GID, c.Switch = ids.inside, ids.insideGID, ids.switches
 	c.Same = mode.loose() && ids.held == nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"strings"
 	"time"
@@ -18,6 +19,16 @@ const (
 	ModeRestricted Mode = "restricted" // no namespaces: Landlock, the filter and, for root, an unused uid
 	ModeNone       Mode = "none"       // no walls; only when Spec.Modes names it
 )
+
+// DefaultModes returns the modes that are tried if a Spec names none, in order.
+// For root: rootdrop, userns, restricted. For others userns comes first: their
+// way to rootdrop is sudo, and nobody should become root who need not.
+func DefaultModes() []Mode {
+	if os.Geteuid() == 0 {
+		return []Mode{ModeRootDrop, ModeUserNS, ModeRestricted}
+	}
+	return []Mode{ModeUserNS, ModeRootDrop, ModeRestricted}
+}
 
 // A Network says what the command can reach.
 type Network string
@@ -86,8 +97,8 @@ type Spec struct {
 	// MinLevel is the least level that the caller accepts. The command does
 	// not start below it. The zero value accepts what was measured.
 	MinLevel Level
-	// Modes are tried in order; nil means rootdrop, userns, restricted. A mode
-	// that cannot reach MinLevel is not tried.
+	// Modes are tried in order; nil means [DefaultModes]. A mode that cannot
+	// reach MinLevel is not tried.
 	Modes []Mode
 
 	// Stdout and Stderr receive at most Limits.Output bytes each; what
@@ -101,6 +112,8 @@ type Spec struct {
 	// anything else than a regular file is refused (see File.Err).
 	Collect []string
 	Sink    func(path string, size int64, r io.Reader) error
+
+	caller *person // whose files a remote supervisor shows to the command
 }
 
 // minPids leaves room for the threads of process 1.
@@ -129,7 +142,7 @@ func (s Spec) withDefaults() (Spec, error) {
 		return Spec{}, fmt.Errorf("sandbox spec: unknown level %d", s.MinLevel)
 	}
 	if s.Modes == nil {
-		s.Modes = []Mode{ModeRootDrop, ModeUserNS, ModeRestricted}
+		s.Modes = DefaultModes()
 	}
 	for _, m := range s.Modes {
 		switch m {

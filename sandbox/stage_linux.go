@@ -22,8 +22,9 @@ type idMap struct {
 	insideGID int
 	hostUID   int
 	hostGID   int
-	switches  bool    // the setup stage starts as another id and takes the inside one
-	held      *heldID // of mode restricted
+	switches  bool     // the setup stage starts as another id and takes the inside one
+	held      *heldID  // of mode restricted
+	mapping   *os.File // user namespace for mapped mounts
 }
 
 func mapIDs(mode Mode, mounts []Mount) (idMap, error) {
@@ -38,8 +39,6 @@ func mapIDs(mode Mode, mounts []Mount) (idMap, error) {
 			return idMap{}, &refusal{Step: "take a uid", Errno: errnoText(err)}
 		}
 		return idMap{inside: held.id, insideGID: held.id, hostUID: held.id, hostGID: held.id, held: held}, nil
-	case uid != 0 && mode == ModeRootDrop:
-		return idMap{}, &refusal{Step: "start as root", Errno: "the caller is not root"}
 	case uid != 0:
 		return idMap{inside: insideUID, insideGID: insideUID, hostUID: uid, hostGID: gid}, nil
 	}
@@ -110,6 +109,10 @@ func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup)
 	}
 	if s.control, err = pipe(true); err != nil {
 		return nil, s.abandon(err)
+	}
+	if ids.mapping != nil {
+		child = append(child, ids.mapping)
+		ids.mapping = nil
 	}
 
 	attr := &os.ProcAttr{Dir: "/", Env: stageEnv(), Files: child, Sys: sysAttr(mode, network, ids)}

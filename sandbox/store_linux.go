@@ -64,7 +64,7 @@ func (t *tree) storeDir(name string, mode uint32, c stageConfig) error {
 // name of its own first: overlay options cannot hold every path.
 func (t *tree) overlay(i int, s source, c stageConfig) error {
 	n := strconv.Itoa(i)
-	lower := source{fd: s.fd, dir: true, target: "/.lower" + n}
+	lower := source{fd: s.fd, dir: true, target: "/.lower" + n, mapped: s.mapped}
 	if err := t.bind(lower, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type source struct {
 	dir    bool
 	link   string // the source is this symbolic link
 	target string
+	mapped bool
 }
 
 // A tree is the file system of one sandbox while it is built.
@@ -74,6 +75,7 @@ func newTree(c stageConfig) (*tree, error) {
 			if s.fd < 0 {
 				return nil, specStep("open mount source "+string(m.Source), unix.ENOENT)
 			}
+			s.mapped = m.Mapped
 			if m.Kind == Overlay && !s.dir {
 				return nil, specStep("overlay over "+string(m.Source), unix.ENOTDIR)
 			}
@@ -232,6 +234,10 @@ func (t *tree) bind(s source, attrs uint64) error {
 	}
 	defer unix.Close(fd)
 	attr := unix.MountAttr{Attr_set: attrs}
+	if s.mapped {
+		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attr.Userns_fd = fdMapping
+	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
 		return fmt.Errorf("mount_setattr: %w", err)
 	}
@@ -281,8 +287,8 @@ func (t *tree) place(target string, dir bool) (int, error) {
 }
 
 // enter makes the tree the root and loses sight of the host's. An initramfs
-// root cannot be pivoted away: it is covered instead, and the difference is
-// reported.
+// root cannot be pivoted away, and the filters of container engines know no
+// pivot_root: there it is covered instead, and the difference is reported.
 func (t *tree) enter() (how string, err error) {
 	if err := unix.Chdir(base); err != nil {
 		return "", step("enter new root", err)
@@ -290,7 +296,7 @@ func (t *tree) enter() (how string, err error) {
 	how = "pivot_root"
 	if err = unix.PivotRoot(".", "."); err == nil {
 		err = step("unmount old root", unix.Unmount(".", unix.MNT_DETACH))
-	} else if errors.Is(err, unix.EINVAL) {
+	} else if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) {
 		how = "chroot"
 		if err = unix.Mount(".", "/", "", unix.MS_MOVE, ""); err == nil {
 			err = unix.Chroot(".")

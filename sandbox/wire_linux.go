@@ -58,6 +58,7 @@ func (c *stageConfig) mounts() bool {
 type stageMount struct {
 	Source, Target []byte
 	Kind           MountKind
+	Mapped         bool // the owner's files appear as the command's
 }
 
 // refusal is a step of the setup that failed.

@@ -81,7 +81,7 @@ func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.S
 		spec.MinLevel = min(spec.MinLevel, sandbox.LevelRestricted)
 	}
 	if j.o.Unisolated {
-		spec.Modes = []sandbox.Mode{sandbox.ModeRootDrop, sandbox.ModeUserNS, sandbox.ModeNone}
+		spec.Modes = append(sandbox.DefaultModes(), sandbox.ModeNone)
 	}
 	var err error
 	if spec.Limits, err = spec.Limits.WithDefaults(); err != nil { // the args document says what is in force

@@ -1,0 +1,344 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// A remote supervisor is this program, executed where it has other rights (by
+// sudo), with one Spec to run. It reads the Spec from standard input and goes
+// on until that ends; it writes what the command writes, the collected files
+// and the Result to standard output, as events.
+
+const (
+	eventHello  = 'H' // the remote supervisor is there
+	eventPart   = 'p' // a piece of a document
+	eventSpec   = 'S' // the last piece of a remoteSpec
+	eventResult = 'r' // the last piece of a remoteResult
+	eventStdout = 'o'
+	eventStderr = 'e'
+)
+
+// maxDocument bounds a Spec or a Result as JSON.
+const maxDocument = 16 << 20
+
+// A remoteSpec is a Spec that can travel.
+type remoteSpec struct {
+	Argv, Env, Collect [][]byte
+	Dir                []byte
+	Mounts             []stageMount
+	Network            Network
+	Limits             Limits
+	MinLevel           Level
+	Mode               Mode
+	ProbeOnly          bool
+	Caller             person
+}
+
+type remoteResult struct {
+	Result  Result
+	Refused *refusal
+	Err     string
+}
+
+// remoteMain is the remote supervisor.
+func remoteMain() int {
+	signal.Ignore(syscall.SIGPIPE)
+	out := &eventWriter{w: os.NewFile(1, "events")}
+	if out.event(eventHello, nil) != nil {
+		return 1
+	}
+	var r remoteResult
+	in := os.NewFile(0, "spec")
+	doc, err := readDocument(in, eventSpec)
+	var rs remoteSpec
+	if err == nil {
+		err = json.Unmarshal(doc, &rs)
+	}
+	if err == nil {
+		var ctx context.Context
+		ctx, cancel := context.WithCancelCause(context.Background())
+		go func() {
+			io.Copy(io.Discard, in)
+			cancel(context.Canceled)
+		}()
+		r.Result, err = rs.run(ctx, out, cancel)
+	}
+	if err != nil && !errors.As(err, &r.Refused) {
+		r.Err = err.Error()
+	}
+	if doc, err = json.Marshal(r); err != nil {
+		return 1
+	}
+	if out.document(eventResult, doc) != nil {
+		return 1
+	}
+	return 0
+}
+
+func (rs *remoteSpec) run(ctx context.Context, out *eventWriter, cancel context.CancelCauseFunc) (Result, error) {
+	spec := Spec{
+		Argv: toStrings(rs.Argv), Env: toStrings(rs.Env), Collect: toStrings(rs.Collect), Dir: string(rs.Dir),
+		Network: rs.Network, Limits: rs.Limits, MinLevel: rs.MinLevel, Modes: []Mode{rs.Mode},
+		Stdout: &streamWriter{out, eventStdout, cancel}, Stderr: &streamWriter{out, eventStderr, cancel},
+	}
+	for _, m := range rs.Mounts {
+		spec.Mounts = append(spec.Mounts, Mount{Source: string(m.Source), Target: string(m.Target), Kind: m.Kind})
+	}
+	index := map[string]int{}
+	for i, p := range spec.Collect {
+		index[p] = i
+	}
+	spec.Sink = func(p string, size int64, r io.Reader) error {
+		head, err := json.Marshal(fileReport{Index: index[p], Size: size})
+		if err != nil {
+			return err
+		}
+		return out.file(head, r)
+	}
+	spec, err := spec.withDefaults()
+	if err != nil {
+		return Result{}, err
+	}
+	if rs.Caller.UID != 0 {
+		spec.caller = &rs.Caller
+	}
+	return runMode(ctx, spec, rs.Mode, rs.ProbeOnly)
+}
+
+func writeSpec(w io.Writer, rs remoteSpec) error {
+	doc, err := json.Marshal(rs)
+	if err != nil {
+		return err
+	}
+	return (&eventWriter{w: w}).document(eventSpec, doc)
+}
+
+// An eventWriter writes whole events from several goroutines.
+type eventWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (e *eventWriter) event(kind byte, payload []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return writeEvent(e.w, kind, payload)
+}
+
+func (e *eventWriter) document(last byte, doc []byte) error {
+	for len(doc) > maxEvent {
+		if err := e.event(eventPart, doc[:maxEvent]); err != nil {
+			return err
+		}
+		doc = doc[maxEvent:]
+	}
+	return e.event(last, doc)
+}
+
+func (e *eventWriter) file(head []byte, r io.Reader) error {
+	if err := e.event(eventFile, head); err != nil {
+		return err
+	}
+	buf := make([]byte, maxEvent)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if err := e.event(eventData, buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return e.event(eventData, nil)
+		}
+	}
+}
+
+// A streamWriter passes output on; when nobody listens any more, it ends the
+// run.
+type streamWriter struct {
+	out    *eventWriter
+	kind   byte
+	cancel context.CancelCauseFunc
+}
+
+func (s *streamWriter) Write(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		part := p[n:min(len(p), n+maxEvent)]
+		if err := s.out.event(s.kind, part); err != nil {
+			s.cancel(err)
+			return n, err
+		}
+		n += len(part)
+	}
+	return n, nil
+}
+
+// readDocument joins the pieces of one document.
+func readDocument(r io.Reader, last byte) ([]byte, error) {
+	var doc []byte
+	buf := make([]byte, maxEvent)
+	for {
+		kind, payload, err := readEvent(r, buf)
+		if err != nil {
+			return nil, err
+		}
+		if kind != eventPart && kind != last {
+			return nil, fmt.Errorf("unexpected event %q", kind)
+		}
+		if len(doc)+len(payload) > maxDocument {
+			return nil, fmt.Errorf("document of more than %d bytes", maxDocument)
+		}
+		doc = append(doc, payload...)
+		if kind == last {
+			return doc, nil
+		}
+	}
+}
+
+// A receiver is the other end: it takes in what a remote supervisor sends.
+type receiver struct {
+	spec   *Spec
+	result remoteResult
+	kept   [2]int64 // bytes that the writers took
+	broken [2]bool
+	left   int64 // of the limit on collected bytes
+	file   *incoming
+	errs   map[int]string // why the sink refused a file
+	doc    []byte
+}
+
+// An incoming file is fed to the sink as it arrives.
+type incoming struct {
+	index int
+	left  int64
+	w     *io.PipeWriter
+	done  chan error
+}
+
+// receive reads events until the Result.
+func (v *receiver) receive(r io.Reader) error {
+	v.left, v.errs = v.spec.Limits.FileBytes, map[int]string{}
+	defer func() {
+		if v.file != nil {
+			v.file.w.CloseWithError(io.ErrUnexpectedEOF)
+			<-v.file.done
+		}
+	}()
+	buf := make([]byte, maxEvent)
+	for {
+		kind, payload, err := readEvent(r, buf)
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case eventStdout, eventStderr:
+			v.output(kind, payload)
+		case eventFile:
+			err = v.begin(payload)
+		case eventData:
+			err = v.data(payload)
+		case eventPart, eventResult:
+			if len(v.doc)+len(payload) > maxDocument {
+				return fmt.Errorf("result of more than %d bytes", maxDocument)
+			}
+			v.doc = append(v.doc, payload...)
+			if kind == eventResult {
+				return json.Unmarshal(v.doc, &v.result)
+			}
+		default:
+			err = fmt.Errorf("unexpected event %q", kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (v *receiver) output(kind byte, p []byte) {
+	i, w := 0, v.spec.Stdout
+	if kind == eventStderr {
+		i, w = 1, v.spec.Stderr
+	}
+	p = p[:min(int64(len(p)), v.spec.Limits.Output-v.kept[i])]
+	if w == nil || v.broken[i] || len(p) == 0 {
+		return
+	}
+	n, err := w.Write(p)
+	v.kept[i] += int64(max(n, 0))
+	v.broken[i] = err != nil
+}
+
+func (v *receiver) begin(payload []byte) error {
+	var head fileReport
+	if err := json.Unmarshal(payload, &head); err != nil {
+		return err
+	}
+	if v.file != nil || head.Index < 0 || head.Index >= len(v.spec.Collect) || head.Size < 0 || head.Size > v.left {
+		return errors.New("unexpected file")
+	}
+	v.left -= head.Size
+	r, w := io.Pipe()
+	f := &incoming{index: head.Index, left: head.Size, w: w, done: make(chan error, 1)}
+	go func() {
+		err := v.spec.Sink(v.spec.Collect[head.Index], head.Size, r)
+		r.CloseWithError(io.ErrClosedPipe) // a sink may leave early
+		f.done <- err
+	}()
+	v.file = f
+	if head.Size == 0 {
+		v.end()
+	}
+	return nil
+}
+
+func (v *receiver) data(p []byte) error {
+	f := v.file
+	if f == nil || int64(len(p)) > f.left {
+		return errors.New("unexpected data")
+	}
+	if len(p) == 0 { // the file shrank
+		f.w.CloseWithError(io.ErrUnexpectedEOF)
+		v.end()
+		return nil
+	}
+	f.left -= int64(len(p))
+	f.w.Write(p) // what the sink does not want is dropped
+	if f.left == 0 {
+		v.end()
+	}
+	return nil
+}
+
+func (v *receiver) end() {
+	v.file.w.Close()
+	if err := <-v.file.done; err != nil {
+		v.errs[v.file.index] = err.Error()
+	}
+	v.file = nil
+}
+
+// conclude returns the Result as this side has it.
+func (v *receiver) conclude() Result {
+	r := v.result.Result
+	r.Stdout.Kept, r.Stderr.Kept = v.kept[0], v.kept[1]
+	for i := range r.Files {
+		if why, ok := v.errs[i]; ok {
+			r.Files[i].Err, r.Files[i].Size = why, 0
+		}
+	}
+	return r
+}
