@@ -18,7 +18,28 @@ func Doctor(ctx context.Context) []Check {
 	for _, mode := range []Mode{ModeRootDrop, ModeUserNS, ModeRestricted} {
 		checks = append(checks, checkMode(ctx, mode))
 	}
-	return append(checks, checkLandlock(), checkCgroups())
+	return append(checks, checkEngine(), checkLandlock(), checkCgroups())
+}
+
+// checkEngine finds out whether mode container is possible, given an image.
+func checkEngine() Check {
+	c := Check{Name: "engine"}
+	e, err := findEngine()
+	if err == nil {
+		c.Detail = e.name + " " + e.version
+		var s Spec
+		_, err = s.entryPath()
+	}
+	if c.OK = err == nil; c.OK {
+		c.Detail += ": mode container, at level container, with an image"
+		return c
+	}
+	c.Detail = err.Error()
+	c.Fix = "install docker or podman and let this user use it"
+	if e.name != "" {
+		c.Fix = "build truegreen with CGO_ENABLED=0"
+	}
+	return c
 }
 
 func checkMode(ctx context.Context, mode Mode) Check {
@@ -75,6 +96,18 @@ func fix(mode Mode, r *refusal) string {
 	switch {
 	case mode == ModeNone:
 		return ""
+	case mode == ModeContainer && !r.Level:
+		for step, fix := range map[string]string{
+			"choose an image": "name an image that has what the tests need: isolation.image in the configuration",
+			"find an engine":  "install docker or podman, and let this user use it",
+			"inspect image":   "pull or build the image first: nothing is pulled here",
+			"choose the cont": "build truegreen with CGO_ENABLED=0",
+		} {
+			if strings.HasPrefix(r.Step, step) {
+				return fix
+			}
+		}
+		return "look into what the engine said"
 	case r.Level && strings.Contains(r.Errno, "net namespace"):
 		return "a command with the host's network reaches level restricted at most"
 	case r.Level:

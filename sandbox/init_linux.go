@@ -42,7 +42,7 @@ func initStage(report *os.File) error {
 
 	inet := true
 	if !c.mounts() {
-		inet = c.Network == NetworkHost
+		inet = c.Network == NetworkHost || c.Placed
 		// Orphans come here, so that the end of the last one is seen.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return step("become subreaper", err)
@@ -73,7 +73,7 @@ func initStage(report *os.File) error {
 }
 
 func readablePaths(c stageConfig) []string {
-	if c.mounts() {
+	if c.mounts() || c.Placed {
 		return []string{"/"}
 	}
 	return append(hostReadable(c.Network), toStrings(c.Read)...)

@@ -9,7 +9,7 @@ type Level int
 const (
 	LevelNone       Level = iota // nothing was found to hold
 	LevelRestricted              // no privileges, filtered system calls, no sight of the caller's files and processes
-	LevelContainer               // an engine made the walls (not built by this package yet)
+	LevelContainer               // the probes of LevelNamespaces hold, and an engine, docker or podman, made the walls
 	LevelNamespaces              // own pid, mnt, net, ipc and uts namespaces, and every probe failed as it should
 	LevelKernel                  // another kernel (reserved)
 )
@@ -37,6 +37,8 @@ func (m Mode) highest() Level {
 		return LevelNone
 	case ModeRestricted:
 		return LevelRestricted
+	case ModeContainer:
+		return LevelContainer
 	}
 	return LevelNamespaces
 }
@@ -74,6 +76,9 @@ func level(iso Isolation) (Level, string) {
 	}
 	if why := firstMissing(iso.Probes, namespaces); why != "" {
 		return LevelRestricted, why
+	}
+	if iso.Image != "" {
+		return LevelContainer, "an engine made the walls"
 	}
 	return LevelNamespaces, ""
 }

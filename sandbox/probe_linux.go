@@ -30,7 +30,10 @@ func probeInside(c stageConfig) []Probe {
 	proc := "/proc/" + strconv.Itoa(k.PID)
 	hidden, tmp := error(unix.ENOENT), "/tmp"
 	if !c.mounts() {
-		hidden, tmp = unix.EACCES, c.Tmp
+		tmp = c.Tmp
+		if !c.Placed {
+			hidden = unix.EACCES
+		}
 	}
 	return []Probe{
 		try("canary_file", openErr(k.File, unix.O_RDONLY), hidden),

@@ -4,20 +4,26 @@ package sandbox
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // A remote supervisor is this program, executed where it has other rights (by
-// sudo), with one Spec to run. It reads the Spec from standard input and goes
-// on until that ends; it writes what the command writes, the collected files
-// and the Result to standard output, as events.
+// sudo) or is somewhere else (in a container), with one Spec to run. It reads
+// the Spec, and in a container the content of the mounts, from standard input,
+// and goes on until that ends; it writes what the command writes, the
+// collected files and the Result to standard output, as events.
 
 const (
 	eventHello  = 'H' // the remote supervisor is there
@@ -26,6 +32,10 @@ const (
 	eventResult = 'r' // the last piece of a remoteResult
 	eventStdout = 'o'
 	eventStderr = 'e'
+	eventTree   = 't' // the end of an archive
+	eventBack   = 'b' // an archive follows: what became of a Writable mount
+	eventJudged = 'J' // Isolation as measured; the supervisor then waits for eventGo
+	eventGo     = 'G'
 )
 
 // maxDocument bounds a Spec or a Result as JSON.
@@ -42,6 +52,8 @@ type remoteSpec struct {
 	Mode               Mode
 	ProbeOnly          bool
 	Caller             person
+	Placed             *canaryPlan // in a container
+	Path               string      // of its image
 }
 
 type remoteResult struct {
@@ -64,14 +76,25 @@ func remoteMain() int {
 	if err == nil {
 		err = json.Unmarshal(doc, &rs)
 	}
+	if err == nil && rs.Placed != nil {
+		err = rs.unpack(in)
+	}
 	if err == nil {
-		var ctx context.Context
 		ctx, cancel := context.WithCancelCause(context.Background())
+		goAhead := make(chan bool, 1)
 		go func() {
-			io.Copy(io.Discard, in)
+			buf := make([]byte, maxEvent)
+			if kind, _, err := readEvent(in, buf); err == nil && kind == eventGo {
+				goAhead <- true
+				io.Copy(io.Discard, in)
+			}
+			close(goAhead)
 			cancel(context.Canceled)
 		}()
-		r.Result, err = rs.run(ctx, out, cancel)
+		r.Result, err = rs.run(ctx, out, goAhead, cancel)
+	}
+	if err == nil && rs.Placed != nil {
+		err = rs.giveBack(out)
 	}
 	if err != nil && !errors.As(err, &r.Refused) {
 		r.Err = err.Error()
@@ -85,7 +108,48 @@ func remoteMain() int {
 	return 0
 }
 
-func (rs *remoteSpec) run(ctx context.Context, out *eventWriter, cancel context.CancelCauseFunc) (Result, error) {
+// unpack puts the mounts into their places.
+func (rs *remoteSpec) unpack(in io.Reader) error {
+	buf := make([]byte, maxEvent)
+	for _, m := range rs.Mounts {
+		target := string(m.Target)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		if m.Kind == Scratch {
+			if err := os.MkdirAll(target, 0o755); err != nil {
+				return err
+			}
+			continue
+		}
+		r := &partReader{next: func() (byte, []byte, error) { return readEvent(in, buf) }}
+		if err := readTree(r, string(m.Target), rs.Limits.Disk, rs.Limits.Inodes, ids{}); err != nil {
+			return fmt.Errorf("unpack %s: %w", m.Target, err)
+		}
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack sends what became of the Writable mounts.
+func (rs *remoteSpec) giveBack(out *eventWriter) error {
+	for i, m := range rs.Mounts {
+		if m.Kind != Writable {
+			continue
+		}
+		if err := out.event(eventBack, binary.BigEndian.AppendUint32(nil, uint32(i))); err != nil {
+			return err
+		}
+		if err := sendTree(out, string(m.Target)); err != nil {
+			return fmt.Errorf("send %s back: %w", m.Target, err)
+		}
+	}
+	return nil
+}
+
+func (rs *remoteSpec) run(ctx context.Context, out *eventWriter, goAhead <-chan bool, cancel context.CancelCauseFunc) (Result, error) {
 	spec := Spec{
 		Argv: toStrings(rs.Argv), Env: toStrings(rs.Env), Collect: toStrings(rs.Collect), Dir: string(rs.Dir),
 		Network: rs.Network, Limits: rs.Limits, MinLevel: rs.MinLevel, Modes: []Mode{rs.Mode},
@@ -109,8 +173,30 @@ func (rs *remoteSpec) run(ctx context.Context, out *eventWriter, cancel context.
 	if err != nil {
 		return Result{}, err
 	}
-	if rs.Caller.UID != 0 {
-		spec.caller = &rs.Caller
+	if rs.Placed == nil {
+		if rs.Caller.UID != 0 {
+			spec.caller = &rs.Caller
+		}
+		return runMode(ctx, spec, rs.Mode, rs.ProbeOnly)
+	}
+	spec.placed = rs.Placed
+	for i, kv := range spec.Env {
+		if strings.HasPrefix(kv, "PATH=") && rs.Path != "" {
+			spec.Env[i] += ":" + rs.Path
+		}
+	}
+	spec.approve = func(iso *Isolation) error {
+		doc, err := json.Marshal(iso)
+		if err != nil {
+			return err
+		}
+		if err := out.event(eventJudged, doc); err != nil {
+			return err
+		}
+		if !<-goAhead {
+			return &refusal{Step: "supervisor", Errno: "did not let the command start"}
+		}
+		return nil
 	}
 	return runMode(ctx, spec, rs.Mode, rs.ProbeOnly)
 }
@@ -219,6 +305,7 @@ type receiver struct {
 	file   *incoming
 	errs   map[int]string // why the sink refused a file
 	doc    []byte
+	judged func(Isolation) error
 }
 
 // An incoming file is fed to the sink as it arrives.
@@ -251,6 +338,13 @@ func (v *receiver) receive(r io.Reader) error {
 			err = v.begin(payload)
 		case eventData:
 			err = v.data(payload)
+		case eventJudged:
+			var iso Isolation
+			if err = json.Unmarshal(payload, &iso); err == nil {
+				err = v.judged(iso)
+			}
+		case eventBack:
+			err = v.takeBack(r, payload)
 		case eventPart, eventResult:
 			if len(v.doc)+len(payload) > maxDocument {
 				return fmt.Errorf("result of more than %d bytes", maxDocument)
@@ -266,6 +360,33 @@ func (v *receiver) receive(r io.Reader) error {
 			return err
 		}
 	}
+}
+
+// takeBack replaces the content of a Writable mount's source.
+func (v *receiver) takeBack(r io.Reader, payload []byte) error {
+	if len(payload) != 4 {
+		return errors.New("unexpected archive")
+	}
+	i := binary.BigEndian.Uint32(payload)
+	if int64(i) >= int64(len(v.spec.Mounts)) || v.spec.Mounts[i].Kind != Writable {
+		return errors.New("unexpected archive")
+	}
+	source := v.spec.Mounts[i].Source
+	var st unix.Stat_t
+	if err := unix.Stat(source, &st); err != nil {
+		return err
+	}
+	if err := emptyDir(source); err != nil {
+		return err
+	}
+	buf := make([]byte, maxEvent)
+	parts := &partReader{next: func() (byte, []byte, error) { return readEvent(r, buf) }}
+	id := ids{uid: int(st.Uid), gid: int(st.Gid), change: os.Geteuid() == 0}
+	if err := readTree(parts, source, v.spec.Limits.Disk, v.spec.Limits.Inodes, id); err != nil {
+		return fmt.Errorf("take %s back: %w", source, err)
+	}
+	_, err := io.Copy(io.Discard, parts)
+	return err
 }
 
 func (v *receiver) output(kind byte, p []byte) {

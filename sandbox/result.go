@@ -51,21 +51,24 @@ type File struct {
 // Isolation is what was measured, by probes from inside before the command
 // started and by reading the kernel's account of the process from outside.
 type Isolation struct {
-	Level      Level
-	Mode       Mode
-	Via        string // "sudo" if that made this program root; else empty
-	Network    Network
-	UID        int      // on the host
-	Namespaces []string // those that differ from the caller's: cgroup, ipc, mnt, net, pid, user, uts
-	NoNewPrivs bool     // on every thread
-	CapsEmpty  bool     // no thread holds a capability or can get one (all five sets, the bounding set only without no_new_privs)
-	Seccomp    bool     // a filter was in force where the probes ran
-	Landlock   int      // ABI whose rights were applied, 0 for none
-	Kill       string   // what ends every process: "pidns", "uid-sweep", "landlock-sweep" or "descendants"
-	Root       string   // how the tree was entered: "pivot_root", "chroot", or "moved" where nothing was mounted
-	Probes     []Probe
-	Limits     []Limit
-	Fallbacks  []Fallback // modes that were tried before and refused
+	Level Level
+	Mode  Mode
+	Via   string // "sudo", or name and version of the engine; else empty
+	Image string // config digest of the container's image
+	// ImageDigest is the image's name by repository digest, where it has one.
+	ImageDigest string
+	Network     Network
+	UID         int      // on the host
+	Namespaces  []string // those that differ from the caller's: cgroup, ipc, mnt, net, pid, user, uts
+	NoNewPrivs  bool     // on every thread
+	CapsEmpty   bool     // no thread holds a capability or can get one (all five sets, the bounding set only without no_new_privs)
+	Seccomp     bool     // a filter was in force where the probes ran
+	Landlock    int      // ABI whose rights were applied, 0 for none
+	Kill        string   // what ends every process: "pidns", "container", "uid-sweep", "landlock-sweep" or "descendants"
+	Root        string   // how the tree was entered: "pivot_root", "chroot", or "moved" where nothing was mounted
+	Probes      []Probe
+	Limits      []Limit
+	Fallbacks   []Fallback // modes that were tried before and refused
 }
 
 // A Probe is one attempt made from inside.

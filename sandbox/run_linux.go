@@ -46,6 +46,9 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 			return r, nil
 		case errors.As(err, &no) && !no.Spec:
 			tried = append(tried, Fallback{Mode: mode, Why: no.Error(), Fix: fix(mode, no)})
+			if ctx.Err() != nil {
+				return Result{}, fmt.Errorf("sandbox: %w", context.Cause(ctx))
+			}
 		default:
 			return Result{}, fmt.Errorf("sandbox %s: %w", mode, err)
 		}
@@ -71,7 +74,10 @@ type attempt struct {
 }
 
 func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result, error) {
-	if mode == ModeRootDrop && os.Geteuid() != 0 {
+	switch {
+	case mode == ModeContainer:
+		return runContainer(ctx, spec, probeOnly)
+	case mode == ModeRootDrop && os.Geteuid() != 0:
 		return runSudo(ctx, spec, mode, probeOnly)
 	}
 	a := &attempt{spec: spec}
@@ -83,7 +89,11 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 		return Result{}, err
 	}
 	config.ProbeOnly = probeOnly
-	if mode != ModeNone {
+	switch {
+	case spec.placed != nil:
+		config.Canary, config.Placed = *spec.placed, true
+		config.Canary.PID, config.Canary.Start = os.Getpid(), startTime("/proc/self")
+	case mode != ModeNone:
 		if a.canary, err = plantCanary(mode); err != nil {
 			return Result{}, err
 		}
@@ -171,7 +181,9 @@ func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
 	default:
 		a.result.Isolation.Kill = "uid-sweep"
 	}
-	if a.view, err = newView(s.Mounts, c.UID, c.GID, ids.held != nil); err != nil {
+	if s.placed != nil {
+		a.view = placedView(s.Mounts)
+	} else if a.view, err = newView(s.Mounts, c.UID, c.GID, ids.held != nil); err != nil {
 		return c, ids, err
 	}
 	a.view.apply(&c)
@@ -263,6 +275,9 @@ func (a *attempt) judge() error {
 	iso.Level, lacks = level(*iso)
 	if iso.Level < a.spec.MinLevel {
 		return &refusal{Step: "measured level " + iso.Level.String(), Errno: lacks, Level: true}
+	}
+	if a.spec.approve != nil {
+		return a.spec.approve(iso)
 	}
 	return nil
 }

@@ -16,18 +16,19 @@ type Mode string
 const (
 	ModeRootDrop   Mode = "rootdrop"   // namespaces made as root, the command runs as an unused uid
 	ModeUserNS     Mode = "userns"     // namespaces made inside a new user namespace
+	ModeContainer  Mode = "container"  // a container of docker or podman, made of Spec.Image
 	ModeRestricted Mode = "restricted" // no namespaces: Landlock, the filter and, for root, an unused uid
 	ModeNone       Mode = "none"       // no walls; only when Spec.Modes names it
 )
 
 // DefaultModes returns the modes that are tried if a Spec names none, in order.
-// For root: rootdrop, userns, restricted. For others userns comes first: their
+// For root: rootdrop, userns, container, restricted. For others userns comes first: their
 // way to rootdrop is sudo, and nobody should become root who need not.
 func DefaultModes() []Mode {
 	if os.Geteuid() == 0 {
-		return []Mode{ModeRootDrop, ModeUserNS, ModeRestricted}
+		return []Mode{ModeRootDrop, ModeUserNS, ModeContainer, ModeRestricted}
 	}
-	return []Mode{ModeUserNS, ModeRootDrop, ModeRestricted}
+	return []Mode{ModeUserNS, ModeRootDrop, ModeContainer, ModeRestricted}
 }
 
 // A Network says what the command can reach.
@@ -113,7 +114,15 @@ type Spec struct {
 	Collect []string
 	Sink    func(path string, size int64, r io.Reader) error
 
-	caller *person // whose files a remote supervisor shows to the command
+	// Image is what the container mode makes its container of: a name or id
+	// that the engine has already. Nothing is pulled. The PATH of the image
+	// follows that of Env.
+	Image string
+
+	caller  *person                // whose files a remote supervisor shows to the command
+	placed  *canaryPlan            // in a container: the mounts are in place, these are the host's canaries
+	approve func(*Isolation) error // the last word before the command starts
+	entry   string                 // of a container, instead of this program
 }
 
 // minPids leaves room for the threads of process 1.
@@ -146,7 +155,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	}
 	for _, m := range s.Modes {
 		switch m {
-		case ModeRootDrop, ModeUserNS, ModeRestricted, ModeNone:
+		case ModeRootDrop, ModeUserNS, ModeContainer, ModeRestricted, ModeNone:
 		default:
 			return Spec{}, fmt.Errorf("sandbox spec: unknown mode %q", m)
 		}

@@ -35,7 +35,7 @@ func runSudo(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 	if err != nil {
 		return Result{}, noRoot
 	}
-	p, err := startRemote(sudo, []string{"sudo", "-n", "--", self, nameRemote})
+	p, err := startRemote(sudo, []string{"sudo", "-n", "--", self, nameRemote}, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"})
 	if err != nil {
 		return Result{}, &refusal{Step: "start sudo", Errno: errnoText(err)}
 	}
@@ -62,9 +62,14 @@ type remoteProcess struct {
 	errOut *os.File
 	said   []byte
 	ended  sync.WaitGroup
+
+	// Of a container.
+	inside  *canaryPlan
+	path    string
+	approve func(Isolation) error
 }
 
-func startRemote(path string, argv []string) (*remoteProcess, error) {
+func startRemote(path string, argv, env []string) (*remoteProcess, error) {
 	p := &remoteProcess{}
 	var theirs []*os.File
 	defer func() {
@@ -85,7 +90,7 @@ func startRemote(path string, argv []string) (*remoteProcess, error) {
 	}
 	var err error
 	p.proc, err = os.StartProcess(path, argv, &os.ProcAttr{
-		Dir: "/", Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}, Files: theirs,
+		Dir: "/", Env: env, Files: theirs,
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -111,18 +116,39 @@ func (p *remoteProcess) run(ctx context.Context, spec Spec, mode Mode, probeOnly
 	rs := remoteSpec{
 		Argv: toBytes(spec.Argv), Env: toBytes(spec.Env), Collect: toBytes(spec.Collect), Dir: []byte(spec.Dir), Network: spec.Network,
 		Limits: spec.Limits, MinLevel: spec.MinLevel, Mode: mode, ProbeOnly: probeOnly,
-		Caller: person{UID: os.Geteuid(), GID: os.Getegid()},
+		Caller: person{UID: os.Geteuid(), GID: os.Getegid()}, Placed: p.inside, Path: p.path,
+	}
+	if p.inside != nil {
+		rs.MinLevel = LevelNone // judged from outside
 	}
 	for _, m := range spec.Mounts {
 		rs.Mounts = append(rs.Mounts, stageMount{Source: []byte(m.Source), Target: []byte(m.Target), Kind: m.Kind})
 	}
-	if err := writeSpec(p.in, rs); err != nil {
-		return Result{}, err
+	var refused error
+	v := &receiver{spec: &spec, judged: func(iso Isolation) error {
+		if p.approve == nil {
+			return errors.New("unexpected judgement")
+		}
+		if refused = p.approve(iso); refused != nil {
+			return refused
+		}
+		return writeEvent(p.in, eventGo, nil)
+	}}
+	err = writeSpec(p.in, rs)
+	if err == nil && p.inside != nil {
+		err = carry(&eventWriter{w: p.in}, spec.Mounts)
 	}
-	v := &receiver{spec: &spec}
-	if err := v.receive(p.out); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+	if err == nil {
+		err = v.receive(p.out)
+	}
+	if err != nil {
+		switch cause := context.Cause(ctx); {
+		case refused != nil:
+			return Result{}, refused
+		case cause != nil:
 			return Result{}, cause
+		case errors.Is(err, io.EOF):
+			err = errors.New("the remote supervisor ended without a result")
 		}
 		return Result{}, err
 	}

@@ -57,6 +57,17 @@ func newView(mounts []Mount, uid, gid int, chown bool) (v *view, err error) {
 	return v, nil
 }
 
+// placedView is the view of a container, where everything is in its place.
+func placedView(mounts []Mount) *view {
+	v := &view{read: []string{"/"}, write: []string{"/tmp", "/var/tmp", homeDir, "/dev/shm"}}
+	for _, m := range mounts {
+		if m.Kind != ReadOnly {
+			v.write = append(v.write, m.Target)
+		}
+	}
+	return v
+}
+
 // add makes one mount's stand-in.
 func (v *view) add(m Mount, id ids) error {
 	to := m.Source
@@ -155,14 +166,8 @@ func (v *view) giveBack() error {
 		if err := unix.Stat(m.to, &st); err != nil {
 			return err
 		}
-		entries, err := os.ReadDir(m.to)
-		if err != nil {
+		if err := emptyDir(m.to); err != nil {
 			return err
-		}
-		for _, e := range entries {
-			if err := os.RemoveAll(filepath.Join(m.to, e.Name())); err != nil {
-				return err
-			}
 		}
 		if err := copyTree(m.from, m.to, ids{uid: int(st.Uid), gid: int(st.Gid), change: true}); err != nil {
 			return err

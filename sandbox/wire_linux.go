@@ -46,6 +46,7 @@ type stageConfig struct {
 
 	// Without mounts: where /tmp is, and the host's paths that the command may
 	// read, or read and change.
+	Placed      bool // in a container: the canaries are the host's
 	Tmp         string
 	Read, Write [][]byte
 }

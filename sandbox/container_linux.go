@@ -1,0 +1,424 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Mode container has an engine, docker or podman, make the walls. A remote
+// supervisor, which is this program, is the container's first process; no
+// directory of the host and no socket is in there, and everything goes through
+// its standard streams. What is done inside, and what is probed, is that of
+// mode restricted.
+
+// containerLabel marks the containers that are made here. Its value tells the
+// owner: pid and start time.
+const containerLabel = "dev.truegreen.sandbox"
+
+func containerOwner() string { return fmt.Sprintf("%d-%s", os.Getpid(), startTime("/proc/self")) }
+
+// entryDir holds the supervisor inside, on a volume that goes with the
+// container: a read-only root takes no files.
+const entryDir = "/.truegreen"
+
+// An engine is a command that makes containers.
+type engine struct {
+	path    string
+	name    string // docker or podman
+	version string // of the server
+}
+
+var engineDirs = []string{"/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/bin"}
+
+// findEngine returns the first engine that answers.
+var findEngine = sync.OnceValues(func() (engine, error) {
+	why := "there is no docker or podman here"
+	for _, name := range []string{"docker", "podman"} {
+		for _, dir := range engineDirs {
+			e := engine{path: filepath.Join(dir, name), name: name}
+			if info, err := os.Stat(e.path); err != nil || info.Mode()&0o111 == 0 {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+			version, err := e.output(ctx, "version", "--format", "{{.Server.Version}}")
+			cancel()
+			if err != nil {
+				why = name + ": " + err.Error()
+				continue
+			}
+			e.version = version
+			e.sweep()
+			return e, nil
+		}
+	}
+	return engine{}, errors.New(why)
+})
+
+// command prepares a call of the engine. It is the caller's own tool, so it
+// sees the caller's environment; nothing of that goes into a container.
+func (e engine) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, e.path, args...)
+	cmd.Dir = "/"
+	return cmd
+}
+
+// output runs the engine and returns what it printed, without the line end.
+func (e engine) output(ctx context.Context, args ...string) (string, error) {
+	cmd := e.command(ctx, args...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		if line, _, _ := strings.Cut(strings.TrimSpace(errOut.String()), "\n"); line != "" {
+			err = errors.New(line)
+		}
+		return "", err
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// sweep removes the containers of dead owners.
+func (e engine) sweep() {
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	list, err := e.output(ctx, "ps", "--all", "--no-trunc", "--filter", "label="+containerLabel, "--format", `{{.ID}} {{.Label "`+containerLabel+`"}}`)
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(list) {
+		id, owner, _ := strings.Cut(strings.TrimSpace(line), " ")
+		pid, start, _ := strings.Cut(owner, "-")
+		if id != "" && startTime("/proc/"+pid) != start {
+			e.output(ctx, "rm", "--force", "--volumes", id)
+		}
+	}
+}
+
+// An image is what a container is made of.
+type image struct {
+	id     string // config digest
+	digest string // repository digest, where one exists
+	path   string // PATH of its configuration
+}
+
+func (e engine) image(ctx context.Context, name string) (image, error) {
+	text, err := e.output(ctx, "image", "inspect", "--", name)
+	if err != nil {
+		return image{}, err
+	}
+	var list []struct {
+		ID           string `json:"Id"`
+		RepoDigests  []string
+		Architecture string
+		Os           string
+		Config       struct{ Env []string }
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 1 {
+		return image{}, fmt.Errorf("%s: unexpected answer about image %q", e.name, name)
+	}
+	got := list[0]
+	im := image{id: got.ID}
+	if !strings.HasPrefix(im.id, "sha256:") {
+		im.id = "sha256:" + im.id
+	}
+	if len(got.RepoDigests) > 0 {
+		slices.Sort(got.RepoDigests)
+		im.digest = got.RepoDigests[0]
+	}
+	for _, kv := range got.Config.Env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			im.path = v
+		}
+	}
+	return im, nil
+}
+
+// entry returns the program that runs inside: this one, if it needs no
+// libraries.
+func (s *Spec) entryPath() (string, error) {
+	p := s.entry
+	if p == "" {
+		var err error
+		if p, err = os.Executable(); err != nil {
+			return "", err
+		}
+	}
+	f, err := elf.Open(p)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	for _, prog := range f.Progs {
+		if prog.Type == elf.PT_INTERP {
+			return "", errors.New("this program is linked dynamically and may not start in the image")
+		}
+	}
+	return p, nil
+}
+
+// A container is one that exists.
+type container struct {
+	engine engine
+	id     string
+}
+
+// runContainer runs the Spec in a container.
+func runContainer(ctx context.Context, spec Spec, probeOnly bool) (Result, error) {
+	if spec.Image == "" {
+		return Result{}, &refusal{Step: "choose an image", Errno: "none is named"}
+	}
+	// The clock runs inside; this is for an engine that hangs.
+	ctx, cancel := context.WithTimeoutCause(ctx, spec.Limits.Wall+4*setupTimeout, errors.New("the engine does not answer"))
+	defer cancel()
+	e, err := findEngine()
+	if err != nil {
+		return Result{}, &refusal{Step: "find an engine", Errno: err.Error()}
+	}
+	im, err := e.image(ctx, spec.Image)
+	if err != nil {
+		return Result{}, &refusal{Step: "inspect image " + spec.Image, Errno: err.Error()}
+	}
+	entry, err := spec.entryPath()
+	if err != nil {
+		return Result{}, &refusal{Step: "choose the container's first process", Errno: err.Error()}
+	}
+	canary, err := plantCanary(ModeContainer)
+	if err != nil {
+		return Result{}, err
+	}
+	defer canary.remove()
+
+	c, err := e.create(ctx, spec, im)
+	if err != nil {
+		return Result{}, &refusal{Step: "create a container", Errno: err.Error()}
+	}
+	defer c.remove()
+	if _, err := e.output(ctx, "cp", "--", entry, c.id+":"+entryDir+"/init"); err != nil {
+		return Result{}, &refusal{Step: "copy this program into the container", Errno: err.Error()}
+	}
+	p, err := startRemote(e.path, []string{e.name, "start", "--attach", "--interactive", c.id}, os.Environ())
+	if err != nil {
+		return Result{}, &refusal{Step: "start the container", Errno: errnoText(err)}
+	}
+	defer p.close()
+	iso := Isolation{Mode: ModeContainer, Via: e.name + " " + e.version, Image: im.id, ImageDigest: im.digest, Network: spec.Network, Kill: "container"}
+	p.approve = func(inner Isolation) error { return c.judge(ctx, &iso, inner, canary, spec.MinLevel) }
+	p.inside = &canary.plan
+	p.path = im.path
+	r, err := p.run(ctx, spec, ModeRestricted, probeOnly)
+	if errors.Is(err, errNoHello) {
+		why := "its first process did not start"
+		if text := p.complaint(); text != "" {
+			why = text
+		}
+		return Result{}, &refusal{Step: "start the container", Errno: why}
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	iso.Limits = c.limits(ctx, r.Isolation.Limits, spec.Limits)
+	r.Isolation = iso
+	return r, nil
+}
+
+// create makes a container that has the image's files, tmpfs where the
+// command may write, and nothing else.
+func (e engine) create(ctx context.Context, spec Spec, im image) (*container, error) {
+	l := spec.Limits
+	user := strconv.Itoa(firstUID) + ":" + strconv.Itoa(firstUID)
+	network := "none"
+	if spec.Network == NetworkHost {
+		network = "bridge"
+	}
+	args := []string{
+		"create", "--interactive", "--log-driver", "none", "--pull", "never", "--hostname", "sandbox",
+		"--label", containerLabel + "=" + containerOwner(),
+		"--network", network, "--read-only", "--user", user, "--workdir", "/",
+		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--ipc", "private",
+		"--pids-limit", strconv.Itoa(l.Pids), "--memory", strconv.FormatInt(l.Memory, 10), "--memory-swap", strconv.FormatInt(l.Memory, 10),
+		"--ulimit", "core=0", "--shm-size", strconv.FormatInt(l.Disk, 10), "--no-healthcheck",
+		"--mount", "type=volume,dst=" + entryDir, "--entrypoint", entryDir + "/init",
+	}
+	options := fmt.Sprintf(":rw,exec,nosuid,nodev,size=%d,nr_inodes=%d,uid=%d,gid=%d,mode=", l.Disk, l.Inodes, firstUID, firstUID)
+	for _, d := range []struct{ target, mode string }{{"/tmp", "1777"}, {"/var/tmp", "1777"}, {homeDir, "755"}} {
+		args = append(args, "--tmpfs", d.target+options+d.mode)
+	}
+	for _, target := range topTargets(spec.Mounts) {
+		if strings.ContainsAny(target, ":,") {
+			return nil, fmt.Errorf("mount target %s: an engine takes no colon or comma", target)
+		}
+		args = append(args, "--tmpfs", target+options+"755")
+	}
+	id, err := e.output(ctx, append(args, im.id, nameRemote)...)
+	if err != nil {
+		return nil, err
+	}
+	return &container{e, id}, nil
+}
+
+// topTargets returns the mount targets that do not lie within one another, nor
+// in what is writable anyway: for a file, its directory.
+func topTargets(mounts []Mount) []string {
+	var list []string
+	for _, m := range mounts {
+		target := m.Target
+		if info, err := os.Stat(m.Source); m.Kind != Scratch && err == nil && !info.IsDir() {
+			target = filepath.Dir(target) // a tmpfs is a directory
+		}
+		within := func(dir string) bool { return below(target, dir) }
+		if !slices.ContainsFunc(list, within) && !within("/tmp") && !within("/var/tmp") && !within(homeDir) {
+			list = slices.DeleteFunc(list, func(old string) bool { return below(old, target) })
+			list = append(list, target)
+		}
+	}
+	return list
+}
+
+// judge looks at the container from outside, while its command waits.
+func (c *container) judge(ctx context.Context, iso *Isolation, inner Isolation, canary *canary, least Level) error {
+	iso.UID, iso.NoNewPrivs, iso.CapsEmpty, iso.Seccomp, iso.Landlock, iso.Root =
+		inner.UID, inner.NoNewPrivs, inner.CapsEmpty, inner.Seccomp, inner.Landlock, inner.Root
+	iso.Probes = append(slices.Clone(inner.Probes), canary.silent())
+	text, err := c.engine.output(ctx, "inspect", "--format", "{{.State.Pid}}", c.id)
+	if err != nil {
+		return &refusal{Step: "inspect the container", Errno: err.Error()}
+	}
+	pid, err := strconv.Atoi(text)
+	if err != nil || pid < 1 {
+		return &refusal{Step: "inspect the container", Errno: "it does not run"}
+	}
+	// An engine on another machine names a process of that one: only one that
+	// carries the container's id in its groups, or is ours to look at, counts.
+	if cmdline, err := os.ReadFile("/proc/" + text + "/cmdline"); err == nil && bytes.HasPrefix(cmdline, []byte(entryDir+"/init\x00")) {
+		outside := Isolation{}
+		if err := observe(pid, &outside); err != nil {
+			return &refusal{Step: "observe sandbox", Errno: err.Error()}
+		}
+		iso.Namespaces, iso.UID = outside.Namespaces, outside.UID
+		iso.NoNewPrivs, iso.CapsEmpty = iso.NoNewPrivs && outside.NoNewPrivs, iso.CapsEmpty && outside.CapsEmpty
+	}
+	canary.remove()
+	var lacks string
+	if iso.Level, lacks = level(*iso); iso.Level < least {
+		return &refusal{Step: "measured level " + iso.Level.String(), Errno: lacks, Level: true}
+	}
+	return nil
+}
+
+// limits adds what the engine enforces, as it has recorded it.
+func (c *container) limits(ctx context.Context, inner []Limit, l Limits) []Limit {
+	text, err := c.engine.output(ctx, "inspect", "--format", "{{.HostConfig.PidsLimit}} {{.HostConfig.Memory}} {{.State.OOMKilled}}", c.id)
+	f := strings.Fields(text)
+	list := slices.Clone(inner)
+	for i := range list {
+		m := &list[i]
+		switch m.Name {
+		case "pids", "memory":
+			if err != nil || len(f) != 3 {
+				continue
+			}
+			v := f[0]
+			if m.Name == "memory" {
+				v = f[1]
+				m.Hit = m.Hit || f[2] == "true"
+			}
+			if n, err := strconv.ParseInt(v, 10, 64); err == nil && n > 0 {
+				m.By, m.Value = c.engine.name, n
+			}
+		case "disk":
+			m.By, m.Value = "tmpfs", l.Disk
+		case "inodes":
+			m.By, m.Value = "tmpfs", l.Inodes
+		}
+	}
+	return list
+}
+
+// remove ends the container and everything in it.
+func (c *container) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	for range 3 {
+		if _, err := c.engine.output(ctx, "rm", "--force", "--volumes", c.id); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// carry sends the content of the mounts, as archives.
+func carry(out *eventWriter, mounts []Mount) error {
+	for _, m := range mounts {
+		if m.Kind == Scratch {
+			continue
+		}
+		if err := sendTree(out, m.Source); err != nil {
+			return specStep("send "+m.Source, err)
+		}
+	}
+	return nil
+}
+
+// sendTree sends one file or directory as the events of an archive.
+func sendTree(out *eventWriter, source string) error {
+	w := &partWriter{out}
+	if err := writeTree(w, source); err != nil {
+		return err
+	}
+	return out.event(eventTree, nil)
+}
+
+// A partWriter cuts a stream into events.
+type partWriter struct{ out *eventWriter }
+
+func (w *partWriter) Write(p []byte) (int, error) {
+	for n := 0; n < len(p); n += maxEvent {
+		if err := w.out.event(eventPart, p[n:min(len(p), n+maxEvent)]); err != nil {
+			return n, err
+		}
+	}
+	return len(p), nil
+}
+
+// A partReader joins the events of one archive again.
+type partReader struct {
+	next func() (kind byte, payload []byte, err error)
+	rest []byte
+	done bool
+}
+
+func (r *partReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.done {
+			return 0, io.EOF
+		}
+		kind, payload, err := r.next()
+		switch {
+		case err != nil:
+			return 0, err
+		case kind == eventTree:
+			r.done = true
+		case kind == eventPart:
+			r.rest = payload
+		default:
+			return 0, fmt.Errorf("unexpected event %q in an archive", kind)
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
