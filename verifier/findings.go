@@ -225,8 +225,9 @@ func (f *Findings) side(entry, side string) []*RunFinding {
 	return list
 }
 
-// judge returns the reasons why the patch does not meet the policy.
-func (f *Findings) judge(results map[uint64]*receipts.Result) []Reason {
+// judge returns the reasons why the patch does not meet the policy. It looks up
+// the documents of a run by the number of its call.
+func (f *Findings) judge(args map[uint64]*receipts.Args, results map[uint64]*receipts.Result) []Reason {
 	var reasons []Reason
 	passed, ran := 0, 0
 	for _, r := range f.Runs {
@@ -235,7 +236,7 @@ func (f *Findings) judge(results map[uint64]*receipts.Result) []Reason {
 		}
 		ran++
 		passed += r.Pass
-		reasons = append(reasons, f.judgeRun(r, results[r.Call])...)
+		reasons = append(reasons, f.judgeRun(r, args[r.Call], results[r.Call])...)
 	}
 	if passed == 0 && len(reasons) == 0 {
 		detail := "no test passed"
@@ -248,7 +249,7 @@ func (f *Findings) judge(results map[uint64]*receipts.Result) []Reason {
 }
 
 // judgeRun returns why one run on the head is not green.
-func (f *Findings) judgeRun(r *RunFinding, result *receipts.Result) []Reason {
+func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, result *receipts.Result) []Reason {
 	var reasons []Reason
 	because := func(code Code, format string, args ...any) {
 		reasons = append(reasons, Reason{Code: code, Detail: r.Name + ": " + fmt.Sprintf(format, args...)})
@@ -285,7 +286,8 @@ func (f *Findings) judgeRun(r *RunFinding, result *receipts.Result) []Reason {
 			return reasons
 		}
 	}
-	if result != nil && result.Stdout.Kept < result.Stdout.Bytes {
+	// Of the other formats nobody reads standard output.
+	if args != nil && args.Format == FormatGo && result != nil && result.Stdout.Kept < result.Stdout.Bytes {
 		because(OutputIncomplete, "%d of %d bytes kept", result.Stdout.Kept, result.Stdout.Bytes)
 	}
 	if r.Unbuilt > 0 {

@@ -12,17 +12,18 @@ import (
 	"github.com/truegreen-dev/truegreen/receipts"
 )
 
-func judged(t testing.TB, o output, calls ...TestCall) (*Findings, map[uint64]*receipts.Result) {
+// judged returns the findings of calls, and what makes reasons of them.
+func judged(t testing.TB, o output, calls ...TestCall) (*Findings, func() []Reason) {
 	t.Helper()
 	f, err := Judge(io.Discard, testPatch, testPlan, calls, o.open)
 	if err != nil {
 		t.Fatal(err)
 	}
-	results := map[uint64]*receipts.Result{}
+	args, results := map[uint64]*receipts.Args{}, map[uint64]*receipts.Result{}
 	for i := range calls {
-		results[calls[i].Call] = &calls[i].Result
+		args[calls[i].Call], results[calls[i].Call] = &calls[i].Args, &calls[i].Result
 	}
-	return f, results
+	return f, func() []Reason { return f.judge(args, results) }
 }
 
 func TestCompare(t *testing.T) {
@@ -111,18 +112,18 @@ func TestContradictions(t *testing.T) {
 		{"exit code of nothing", green, green, 1, []Code{UntrustedReport}},
 		{"no output", green, "", 0, []Code{NoTests}},
 	} {
-		f, results := judged(t, o, o.call(4, "unit", SideBase, FormatGo, 0, test.base, ""), o.call(5, "unit", SideHead, FormatGo, test.exit, test.head, ""))
+		_, judge := judged(t, o, o.call(4, "unit", SideBase, FormatGo, 0, test.base, ""), o.call(5, "unit", SideHead, FormatGo, test.exit, test.head, ""))
 		var got []Code
-		for _, r := range f.judge(results) {
+		for _, r := range judge() {
 			got = append(got, r.Code)
 		}
 		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", test.name, f.judge(results), test.want)
+			t.Errorf("%s: %v, want %v", test.name, judge(), test.want)
 		}
 	}
 	// The base of another entry is no excuse.
-	f, results := judged(t, o, o.call(4, "lint", SideBase, FormatGo, 0, mute, ""), o.call(5, "unit", SideHead, FormatGo, 0, mute, ""))
-	if got := f.judge(results); len(got) != 1 || got[0].Code != UntrustedReport {
+	_, judge := judged(t, o, o.call(4, "lint", SideBase, FormatGo, 0, mute, ""), o.call(5, "unit", SideHead, FormatGo, 0, mute, ""))
+	if got := judge(); len(got) != 1 || got[0].Code != UntrustedReport {
 		t.Errorf("%v", got)
 	}
 }

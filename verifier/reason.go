@@ -171,7 +171,7 @@ func Causes() []Cause {
 		{TimedOut, Failed, "A test command ran into its time limit on the head.", "Make it faster or raise timeout in .truegreen.yaml at the base."},
 		{CommandFailed, Failed, "A test command on the head failed or was killed, and no test explains it.", "See its output with truegreen inspect or extract."},
 		{UntrustedReport, Failed, "What a test command put out contradicts itself, or its exit code, in a way that it does not on the base.", "Read the signals in the report: something printed results that it did not have."},
-		{OutputIncomplete, Failed, "A test command wrote more than the output limit, so its report is not whole.", "Make the tests quieter or raise limits.output in .truegreen.yaml at the base."},
+		{OutputIncomplete, Failed, "A go test command wrote more than the output limit to its standard output, which is its report; so that is not whole.", "Make the tests quieter or raise limits.output in .truegreen.yaml at the base. Of the formats junit and exit standard output is no part of the report, and may be cut."},
 
 		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},
 		{Unreadable, "", "A file or a terminal could not be read or written.", "Check the path and its permissions."},

@@ -291,7 +291,7 @@ func (v *verification) judge() {
 	}
 	v.isolation()
 	if v.seal.Outcome == bundle.OutcomeCompleted || len(v.findings.Runs) > 0 {
-		v.reasons = append(v.reasons, v.findings.judge(v.results)...)
+		v.reasons = append(v.reasons, v.findings.judge(v.args, v.results)...)
 	}
 }
 
