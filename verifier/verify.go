@@ -50,15 +50,35 @@ func Verify(r io.ReaderAt, size int64, o Options) (Report, error) {
 	if v.policy == "" {
 		v.policy = map[bool]string{true: "as sealed, not compared", false: "compared with the caller's"}[o.Config == nil]
 	}
-	err := v.all(r, size)
+	file := medium{r: r}
+	err := v.all(&file, size)
 	if errors.Is(err, errStop) {
 		err = nil
+	}
+	if file.err != nil { // nothing that was made of it says anything about the bundle
+		err = file.err
 	}
 	if err != nil {
 		return Report{}, err
 	}
 	slices.SortStableFunc(v.reasons, func(a, b Reason) int { return cmp.Compare(rank(a), rank(b)) })
 	return Report{v.report}, nil
+}
+
+// A medium is what a bundle is read from. It remembers that it failed, since that
+// can happen anywhere in a verification: what was read once is read again.
+type medium struct {
+	r   io.ReaderAt
+	err error // the first, but for io.EOF
+}
+
+// ReadAt implements [io.ReaderAt].
+func (m *medium) ReadAt(p []byte, off int64) (int, error) {
+	n, err := m.r.ReadAt(p, off)
+	if err != nil && err != io.EOF && m.err == nil {
+		m.err = fmt.Errorf("read at byte %d: %w", off, err)
+	}
+	return n, err
 }
 
 func rank(r Reason) int {

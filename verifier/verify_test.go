@@ -2,6 +2,7 @@ package verifier_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -316,4 +317,64 @@ func (f failingAt) ReadAt(p []byte, off int64) (int, error) {
 		return 0, fmt.Errorf("input/output error")
 	}
 	return copy(p, f.file[off:]), nil
+}
+
+// TestMediumFails lets each read of a verification fail, those too with which it
+// comes back to what it has read: there is no report then, and no word against
+// the bundle.
+func TestMediumFails(t *testing.T) {
+	t.Parallel()
+	r := fixture.New()
+	// Too much to be taken down in the first pass, and too much for one read.
+	r.Config.Test[0].Env = []string{"LONG=" + strings.Repeat("x", 4<<10)}
+	many := make([]string, 2000)
+	for i := range many {
+		many[i] = "Test" + receipts.Sum([]byte{byte(i), byte(i >> 8)}).String()
+	}
+	r.Output = func(verifier.PlannedRun) fixture.Output {
+		return fixture.Output{Stdout: fixture.GoTest(fixture.Package, many...)}
+	}
+	file := bundleOf(t, &r)
+	for _, quick := range []bool{false, true} {
+		o := r.Options()
+		o.Quick = quick
+		good := &failingOnce{file: file, at: -1}
+		report, err := verifier.Verify(good, int64(len(file)), o)
+		if err != nil || report.Verdict() != verifier.Verified {
+			t.Fatalf("%v, %v", report.Reasons(), err)
+		}
+		if good.again == 0 {
+			t.Error("nothing was read twice, so this shows nothing")
+		}
+		for at := range good.reads {
+			report, err := verifier.Verify(&failingOnce{file: file, at: at}, int64(len(file)), o)
+			if !errors.Is(err, errMedium) || !report.Has(verifier.NoEvidence) {
+				t.Errorf("quick %t, read %d of %d fails: %v, %v", quick, at+1, good.reads, report.Reasons(), err)
+			}
+		}
+	}
+}
+
+var errMedium = errors.New("input/output error")
+
+// failingOnce fails the read with number at.
+type failingOnce struct {
+	file  []byte
+	at    int
+	reads int
+	again int // reads after the first that came to the end
+	end   bool
+}
+
+func (f *failingOnce) ReadAt(p []byte, off int64) (int, error) {
+	f.reads++
+	if f.reads-1 == f.at {
+		return 0, errMedium
+	}
+	if f.end {
+		f.again++
+	}
+	n, err := bytes.NewReader(f.file).ReadAt(p, off)
+	f.end = f.end || off+int64(n) == int64(len(f.file))
+	return n, err
 }
