@@ -47,6 +47,7 @@ type Repository struct {
 
 	git     string // the program
 	private string // the private Git directory
+	lock    *os.File
 	top     string // the work tree, "" for a bare repository
 	gitDir  string // the real Git directory: HEAD and index
 	common  string // the real common directory: objects, refs, config
@@ -110,11 +111,11 @@ func OpenRepository(ctx context.Context, dir string) (*Repository, error) {
 		return nil, &RepositoryError{Code: verifier.NotARepository, What: fmt.Sprintf("%s is not in a Git repository", dir), Err: err,
 			Fix: "run in a clone, or name one with --repo"}
 	}
-	if r.private, err = os.MkdirTemp("", "truegreen-git-"); err != nil {
+	if r.private, r.lock, err = makePrivate(os.TempDir()); err != nil {
 		return nil, err
 	}
 	if err := r.prepare(ctx); err != nil {
-		os.RemoveAll(r.private)
+		r.Close()
 		return nil, err
 	}
 	return r, nil
@@ -125,6 +126,7 @@ func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropBatch()
+	r.lock.Close()
 	return os.RemoveAll(r.private)
 }
 
