@@ -26,7 +26,7 @@ const (
 	maxEntries = 64      // test commands
 	maxArgs    = 256     // arguments of one command
 	maxArg     = 4 << 10 // bytes of one argument, value or glob
-	maxList    = 64      // globs, variables, secrets, prepare commands
+	maxList    = 64      // globs, variables, secrets, hosts, prepare commands
 	maxTimeout = 6 * 60 * 60
 	maxSize    = 1 << 50
 	minPids    = 16
@@ -74,6 +74,7 @@ type TestEntry struct {
 type PrepareConfig struct {
 	Run     [][]string `json:"run,omitempty"`     // instead of the detected fetchers
 	Secrets []string   `json:"secrets,omitempty"` // environment variables for the go command's downloads only, sorted
+	VCS     []string   `json:"vcs,omitempty"`     // hosts whose modules the go command fetches with git, sorted
 	Network bool       `json:"network"`
 }
 
@@ -254,7 +255,41 @@ func (p *PrepareConfig) check() error {
 			return fieldErrorf(at, "%s: not sorted, or there twice", name)
 		}
 	}
+	if len(p.VCS) > maxList {
+		return fieldErrorf("prepare.vcs", "more than %d hosts", maxList)
+	}
+	for i, host := range p.VCS {
+		at := fmt.Sprintf("prepare.vcs[%d]", i)
+		if !isModuleHost(host) {
+			return fieldErrorf(at, "%q is not a host such as git.example.com: small letters, digits, - and at least one dot; no scheme, port, path or glob", host)
+		}
+		if i > 0 && p.VCS[i-1] >= host {
+			return fieldErrorf(at, "%s: not sorted, or there twice", host)
+		}
+	}
 	return nil
+}
+
+// isModuleHost reports whether s can be the first element of a module path. Such
+// a name is a pattern of the go command that matches itself alone: neither a
+// glob, nor a list, nor one of the words that stand for all public modules, or for
+// all private ones.
+func isModuleHost(s string) bool {
+	labels := strings.Split(s, ".")
+	if len(s) > 253 || len(labels) < 2 {
+		return false
+	}
+	for _, label := range labels {
+		if len(label) < 1 || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if !isLower(c) && !isDigit(c) && c != '-' {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func checkCommand(at string, argv []string) error {

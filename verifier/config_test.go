@@ -1,6 +1,7 @@
 package verifier
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ test:
 prepare:
   run: [[go, mod, download], [go, mod, verify]]
   secrets: [NPM_TOKEN, ABC]
+  vcs: [git.example.com, 10.0.0.7, a-b.example.com]
   network: false
 isolation: {level: 2}
 limits: {pids: 512, memory: 4GiB, disk: 1073741824, output: "64KiB"}
@@ -45,7 +47,7 @@ func TestParseConfig(t *testing.T) {
 		`{"name":"web-1","run":["npm","test",""],"dir":"web/app","format":"junit","report":"junit.xml","timeout_s":5400,` +
 		`"env":["A=x=y","A_B=1","LANG=C"],"paths":["web/**","pack?ge*.json"]},` +
 		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90}],` +
-		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"network":false},` +
+		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"vcs":["10.0.0.7","a-b.example.com","git.example.com"],"network":false},` +
 		`"isolation":{"level":2},` +
 		`"limits":{"pids":512,"memory_bytes":4294967296,"disk_bytes":1073741824,"output_bytes":65536}}`
 	if string(doc) != want {
@@ -163,6 +165,10 @@ func TestParseConfigErrors(t *testing.T) {
 		{"prepare:\n  secrets: [a b]\n", `2: prepare.secrets[0]: "a b" is not the name of a variable`},
 		{"prepare:\n  secrets: [A, A]\n", "2: prepare.secrets[1]: A: not sorted, or there twice"},
 		{"prepare:\n  secrets: [HOME]\n", "2: prepare.secrets[0]: HOME is reserved"},
+		{"prepare:\n  vcs: git.example.com\n", "2: prepare.vcs: not a list with at least one item"},
+		{"prepare:\n  vcs: []\n", "2: prepare.vcs: not a list with at least one item"},
+		{"prepare:\n  vcs: [b.org, a.org, b.org]\n", "2: prepare.vcs[2]: b.org: not sorted, or there twice"},
+		{"prepare:\n  vcs:\n    - a.org\n    - b.org:443\n", `4: prepare.vcs[1]: "b.org:443" is not a host such as git.example.com: small letters`},
 		{"isolation: {level: 5}\n", "1: isolation.level: 5 is not one of 0 to 4"},
 		{"isolation: {level: -1}\n", "1: isolation.level: -1 is not one of 0 to 4"},
 		{"isolation: {level: high}\n", "1: isolation.level: not an integer"},
@@ -224,6 +230,48 @@ func TestParseConfigDocumentErrors(t *testing.T) {
 	}
 	if doc, err := (Config{}).Document(); err == nil || doc != nil {
 		t.Errorf("the zero Config has document %s", doc)
+	}
+}
+
+// TestModuleHosts: a host is one host to the go command, and nothing else.
+func TestModuleHosts(t *testing.T) {
+	t.Parallel()
+	label := strings.Repeat("x", 63)
+	config := func(hosts ...string) error {
+		c := DefaultConfig()
+		c.Prepare.VCS = hosts
+		_, err := c.Document()
+		return err
+	}
+	for _, host := range []string{
+		"git.example.com", "a.b", "1.2.3.4", "xn--bcher-kva.example", label + "." + label, "a--b.c-d.e",
+	} {
+		if err := config(host); err != nil {
+			t.Errorf("%q: %v", host, err)
+		}
+	}
+	for _, host := range []string{
+		"", ".", "a", "*", "*.*", "*.example.com", "git.example.?om", "[a-z].example.com", "public", "private", "all", "off", "localhost",
+		"Git.example.com", "git.example.com:443", "git.example.com:git", "git.example.com/org", "git.example.com/*", "https://git.example.com",
+		"user@git.example.com", "a.b,c.d", "a.b:all,*", "a.b|c.d", "a.b ", " a.b", "a .b", "a.b\n", "a.b\x00", "a\\.b", ".a.b", "a.b.", "a..b",
+		"-a.b", "a-.b", "a.-b", "a.b-", "bücher.example", "a_b.c", "::1", "[::1]", label + "x.b", strings.Repeat("a.", 127) + "a",
+	} {
+		if err := config(host); err == nil || !strings.Contains(err.Error(), "prepare.vcs[0]: ") {
+			t.Errorf("%q: %v", host, err)
+		}
+	}
+	many := make([]string, maxList+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("h%02d.example.com", i)
+	}
+	if err := config(many[1:]...); err != nil {
+		t.Error(err)
+	}
+	if err := config(many...); err == nil || !strings.Contains(err.Error(), "prepare.vcs: more than 64 hosts") {
+		t.Error(err)
+	}
+	if err := config("b.org", "a.org"); err == nil || !strings.Contains(err.Error(), "prepare.vcs[1]: a.org: not sorted") {
+		t.Error(err)
 	}
 }
 

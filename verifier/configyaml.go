@@ -35,6 +35,8 @@ const (
 //	  run: [[go, mod, download]] # instead of the fetchers that are detected
 //	  secrets: [NAME]            # variables that the go command sees when it
 //	                             # downloads modules, and nothing else
+//	  vcs: [git.example.com]     # hosts whose modules the go command fetches with
+//	                             # git, over https, not from a proxy
 //	  network: true
 //	isolation: {level: 3}        # the least level that is accepted, 0 to 4
 //	limits: {pids: 512, memory: 4GiB, disk: 4GiB, output: 64MiB}
@@ -217,6 +219,10 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 				"secrets": func(v yamlValue) {
 					c.Prepare.Secrets = d.strings(v)
 					slices.Sort(c.Prepare.Secrets)
+				},
+				"vcs": func(v yamlValue) {
+					c.Prepare.VCS = d.strings(v)
+					slices.Sort(c.Prepare.VCS)
 				},
 				"network": func(v yamlValue) { c.Prepare.Network = d.bool(v) },
 			})

@@ -116,17 +116,22 @@ func (j *job) hasSums(side int, dir string) bool {
 // download gets modules over the network, from where the host's configuration
 // says.
 func (j *job) download(ctx context.Context, side int, tmp, dir string, host map[string]string, args *receipts.Args) error {
+	spec, err := j.downloadSpec(side, tmp, dir, host)
+	if err != nil {
+		return err
+	}
+	_, err = j.fetch(ctx, args, spec)
+	return err
+}
+
+func (j *job) downloadSpec(side int, tmp, dir string, host map[string]string) (sandbox.Spec, error) {
 	spec := j.fetchSpec(side, tmp, dir, []string{"go", "mod", "download"})
 	for _, name := range [...]string{"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE"} {
 		if host[name] != "" {
 			setEnv(&spec, name, host[name])
 		}
 	}
-	if err := j.online(&spec); err != nil {
-		return err
-	}
-	_, err := j.fetch(ctx, args, spec)
-	return err
+	return spec, j.online(&spec)
 }
 
 // copyOutput appends what a call wrote to its standard output.

@@ -138,7 +138,7 @@ func (j *job) fetchSpec(side int, deps, dir string, argv []string) sandbox.Spec 
 // only: another command may run what is in the tree.
 func (j *job) online(spec *sandbox.Spec) error {
 	spec.Network = sandbox.NetworkHost
-	setEnv(spec, "GOVCS", "*:off")
+	allowVCS(spec, j.Config.Prepare.VCS)
 	for _, name := range [...]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
 		v := j.getenv(name)
 		if u, err := url.Parse(v); err == nil && u.User != nil && !verifier.OnlyDownloads(spec.Argv) {
@@ -157,6 +157,43 @@ func (j *job) online(spec *sandbox.Spec) error {
 		setEnv(spec, name, v)
 	}
 	return nil
+}
+
+// allowVCS lets the go command fetch the modules of some hosts with git, and of no
+// others with any version control system. Nobody else is asked for them: their
+// names may be private, and what comes is held to the tree's go.sum.
+func allowVCS(spec *sandbox.Spec, hosts []string) {
+	rules := make([]string, 0, len(hosts)+1)
+	for _, host := range hosts {
+		rules = append(rules, host+":git")
+	}
+	setEnv(spec, "GOVCS", strings.Join(append(rules, "*:off"), ","))
+	if len(hosts) == 0 {
+		return
+	}
+	for _, name := range [...]string{"GONOPROXY", "GONOSUMDB"} {
+		patterns := hosts
+		if v := getEnv(spec, name); v != "" {
+			patterns = append([]string{v}, hosts...)
+		}
+		setEnv(spec, name, strings.Join(patterns, ","))
+	}
+	// What a server sends, or redirects to, is not to choose another transport;
+	// ext and file would run programs and read files.
+	setEnv(spec, "GIT_ALLOW_PROTOCOL", "https")
+	setEnv(spec, "GIT_ATTR_NOSYSTEM", "1")
+	setEnv(spec, "GIT_CONFIG_GLOBAL", os.DevNull)
+	setEnv(spec, "GIT_CONFIG_SYSTEM", os.DevNull)
+}
+
+// getEnv returns the value of a variable of a command, "" where it is not set.
+func getEnv(spec *sandbox.Spec, name string) string {
+	for _, kv := range spec.Env {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // setEnv sets a variable of a command; the list stays sorted and without doubles.
