@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -83,12 +82,9 @@ func (m memory) write(t testing.TB) []byte {
 	return buf.Bytes()
 }
 
-// decoders are shared by the tests that read thousands of bundles.
-var decoders sync.Pool
-
 // read opens and walks file and returns all of it.
 func read(file []byte, l Limits) (m memory, r *Reader, err error) {
-	r, err = open(bytes.NewReader(file), int64(len(file)), l, &decoders)
+	r, err = Open(bytes.NewReader(file), int64(len(file)), l)
 	if err != nil {
 		return memory{}, nil, err
 	}

@@ -35,20 +35,19 @@ type Reader struct {
 	log            Entry
 	logPos         int64 // offset in the tar of the log's header
 
-	index *index     // nil before Walk
-	zr    *sync.Pool // of decoders, which are large
+	index *index // nil before Walk
 }
+
+// decoders are kept for the next Reader too, since they are large: a bundle is read
+// again as soon as it is written.
+var decoders sync.Pool
 
 // Open reads the start of a bundle, up to the header of the log, and nothing
 // more: what follows may be damaged. A file of another kind is refused with the
 // code [NotABundle] and a guess at what it is; one whose seal has a later format
 // with a [*VersionError].
 func Open(r io.ReaderAt, size int64, l Limits) (*Reader, error) {
-	return open(r, size, l, new(sync.Pool))
-}
-
-func open(r io.ReaderAt, size int64, l Limits, zr *sync.Pool) (*Reader, error) {
-	b := &Reader{r: r, size: size, limits: l.withDefaults(), zr: zr}
+	b := &Reader{r: r, size: size, limits: l.withDefaults()}
 	if err := sniff(r, size); err != nil {
 		return nil, err
 	}
@@ -79,8 +78,8 @@ func (b *Reader) MAC() []byte { return bytes.Clone(b.mac) }
 // Sig returns the member seal.sig, or nil.
 func (b *Reader) Sig() []byte { return bytes.Clone(b.sig) }
 
-func (b *Reader) decoder() (*zstd.Decoder, error) {
-	if zr, ok := b.zr.Get().(*zstd.Decoder); ok {
+func decoder() (*zstd.Decoder, error) {
+	if zr, ok := decoders.Get().(*zstd.Decoder); ok {
 		return zr, nil
 	}
 	return newDecoder()
@@ -89,12 +88,12 @@ func (b *Reader) decoder() (*zstd.Decoder, error) {
 // tapeAt returns a tape that starts with the frame at the given offsets, and
 // what gives its memory back.
 func (b *Reader) tapeAt(f frameStart) (*tape, func(), error) {
-	zr, err := b.decoder()
+	zr, err := decoder()
 	if err != nil {
 		return nil, nil, err
 	}
 	t := &tape{src: newDirect(b.r, b.size, f.file, zr), pos: f.tar, start: f.tar, file: f.file}
-	return t, func() { b.zr.Put(zr) }, nil
+	return t, func() { decoders.Put(zr) }, nil
 }
 
 // A sequence checks what can be said about a member from the headers so far.
