@@ -141,6 +141,7 @@ func (a *app) scene(ctx context.Context, o runner.Options, anchor verifier.KeyAn
 	if err != nil {
 		return err
 	}
+	defer done.Close()
 	return a.verifyScene(done.Bundle, anchor, want)
 }
 

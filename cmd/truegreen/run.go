@@ -104,6 +104,7 @@ func (a *app) runRun(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return beforeSeal(ctx, err)
 	}
+	defer done.Close()
 	// Only now, when every process of the tested code is gone, does this process
 	// read the key.
 	a.recover(o)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/truegreen-dev/truegreen/bundle"
@@ -56,22 +57,37 @@ type Done struct {
 	Seal   []byte // text
 	// Expect is what the bundle must be about, as this run resolved it.
 	Expect verifier.Options
+
+	cleaning *sync.WaitGroup
+}
+
+// Close waits until what the run left beside its bundle is removed.
+func (d Done) Close() {
+	if d.cleaning != nil {
+		d.cleaning.Wait()
+	}
 }
 
 // Run tests a patch and writes the bundle. An error means that there is no
 // bundle, because nothing was begun or it could not be written; what the tests
-// did, and that the run was interrupted or a step failed, is in the bundle.
+// did, and that the run was interrupted or a step failed, is in the bundle. It
+// returns while it still cleans up: close what it returns before the process ends.
 func Run(ctx context.Context, o Options) (Done, error) {
 	s, err := Select(ctx, o)
 	if err != nil {
 		return Done{}, err
 	}
-	defer s.Close()
-	j := &job{Selection: s, o: o}
+	j := &job{Selection: s, o: o, cleaning: new(sync.WaitGroup)}
 	if s.Dirty != "" {
 		j.progress("note", "uncommitted changes are not part of the patch: "+s.Dirty, false)
 	}
-	defer j.cleanUp()
+	sealed := false
+	defer func() {
+		if !sealed {
+			j.cleanUp()
+			j.cleaning.Wait()
+		}
+	}()
 	if err := j.open(ctx); err != nil {
 		return Done{}, err
 	}
@@ -79,7 +95,14 @@ func Run(ctx context.Context, o Options) (Done, error) {
 	if refused := j.refused; refused != nil {
 		return Done{}, refused // nothing ran, so there is nothing to seal
 	}
-	return j.seal(outcome, why)
+	j.cleaning.Go(j.clear)
+	done, err := j.seal(outcome, why)
+	if err != nil {
+		return Done{}, err
+	}
+	sealed = true
+	j.cleaning.Go(j.cleanUp)
+	return done, nil
 }
 
 // A job is one run under way.
@@ -102,7 +125,8 @@ type job struct {
 	modules  [2]string // module caches, "" for none
 	tests    []verifier.TestCall
 	refused  error
-	unsealed bool // the bundle could not be written
+	unsealed bool            // the bundle could not be written
+	cleaning *sync.WaitGroup // what goes on beside seal, and after it
 }
 
 // made is a tree that was written or listed before the log could be opened,
@@ -367,10 +391,17 @@ func (j *job) seal(outcome, why string) (Done, error) {
 	}
 	j.progress("seal", path, true)
 	config, err := j.Config.Document()
-	return Done{path, text, verifier.Options{
+	return Done{Bundle: path, Seal: text, cleaning: j.cleaning, Expect: verifier.Options{
 		Repository: j.Repository(), Base: j.Base.ID, NoBase: j.Base.ID == "", Head: j.Head.ID, Tree: j.Head.Tree, Config: config,
 		PolicySource: "resolved by this run",
 	}}, err
+}
+
+// clear removes what nothing needs after the last call.
+func (j *job) clear() {
+	os.RemoveAll(j.trees[0])
+	os.RemoveAll(j.trees[1])
+	j.Selection.Close()
 }
 
 // cleanUp removes what a run leaves once its bundle is written, or could not be
@@ -382,11 +413,9 @@ func (j *job) cleanUp() {
 	if j.rec != nil {
 		j.rec.Close()
 	}
+	j.clear()
 	if j.lock != nil {
-		if j.unsealed {
-			os.RemoveAll(j.trees[0])
-			os.RemoveAll(j.trees[1])
-		} else {
+		if !j.unsealed {
 			os.RemoveAll(j.dir)
 		}
 		j.lock.Close()
