@@ -3,16 +3,13 @@ package runner
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -64,7 +61,7 @@ func (r *Repository) List(ctx context.Context, tree string, w io.Writer) (Listin
 	if err != nil {
 		return Listing{}, err
 	}
-	lfs, err := r.blobs(ctx, entries, false, r.hashBlob)
+	lfs, err := r.blobs(ctx, entries, false, func() hand { return r.newBlobHasher(io.Discard) })
 	if err != nil {
 		return Listing{}, err
 	}
@@ -78,47 +75,25 @@ const (
 	defaultTotal   = 16 << 30
 )
 
-// blobs reads the blobs of the entries in order, hands each to do, fills in
-// Sum and Size, and returns the paths of LFS pointers. Without all, a blob is
-// read only if its sum is not known.
-func (r *Repository) blobs(ctx context.Context, entries []verifier.TreeEntry, all bool, do blobFunc) (lfs []string, err error) {
-	var names []string
-	var index []int
-	asked := make(map[string]bool)
-	r.mu.Lock()
-	for i, e := range entries {
-		if _, known := r.sums[e.ID]; e.Gitlink() || !all && (known || asked[e.ID]) {
-			continue
-		}
-		asked[e.ID] = true
-		names = append(names, e.ID)
-		index = append(index, i)
-	}
-	r.mu.Unlock()
-
-	crew := startCrew(do)
-	fileLimit, rest := cmp.Or(r.Limits.File, defaultFile), cmp.Or(r.Limits.Total, defaultTotal)
-	err = r.objects(ctx, names, func(i int, o object) error {
-		e := entries[index[i]]
-		switch {
-		case o.kind != "blob":
-			return r.missing(e)
-		case o.size > fileLimit || o.size > rest: // before a byte of it is written
-			return r.refuse(fmt.Errorf("path %q: %w: %d bytes", e.Path, verifier.ErrTreeLimit, o.size))
-		}
-		rest -= o.size
-		return crew.take(e, o)
-	})
-	done, crewErr := crew.wait()
-	if crewErr != nil {
-		return nil, crewErr
-	}
+// blobs reads the blobs of the entries, hands each to one of the hands, fills
+// in Sum and Size, and returns the paths of LFS pointers. Without all, a blob
+// is read only if its sum is not known.
+//
+// Which blobs exist and how large they are is settled before the first is
+// read. In both steps the error is that of the first entry that has one.
+func (r *Repository) blobs(ctx context.Context, entries []verifier.TreeEntry, all bool, newHand func() hand) (lfs []string, err error) {
+	blobs, err := r.wanted(ctx, entries, all)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.readBlobs(ctx, blobs, newHand); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.Copy(r.sums, done)
+	for _, b := range blobs {
+		r.sums[b.entry.ID] = b.sum
+	}
 	for i := range entries {
 		e := &entries[i]
 		if e.Gitlink() {
@@ -131,6 +106,81 @@ func (r *Repository) blobs(ctx context.Context, entries []verifier.TreeEntry, al
 		}
 	}
 	return lfs, nil
+}
+
+// wanted returns the blobs of the entries that are to be read, with their
+// sizes. They are within the limits.
+func (r *Repository) wanted(ctx context.Context, entries []verifier.TreeEntry, all bool) ([]blob, error) {
+	var blobs []blob
+	var names []string
+	asked := make(map[string]bool)
+	r.mu.Lock()
+	for i := range entries {
+		e := &entries[i]
+		if _, known := r.sums[e.ID]; e.Gitlink() || !all && (known || asked[e.ID]) {
+			continue
+		}
+		asked[e.ID] = true
+		blobs = append(blobs, blob{entry: e})
+		names = append(names, e.ID)
+	}
+	r.mu.Unlock()
+
+	fileLimit, rest := cmp.Or(r.Limits.File, defaultFile), cmp.Or(r.Limits.Total, defaultTotal)
+	err := r.kinds(ctx, names, func(i int, o object) error {
+		switch {
+		case o.kind != "blob":
+			return r.missing(*blobs[i].entry)
+		case o.size > fileLimit || o.size > rest:
+			return r.refuse(fmt.Errorf("path %q: %w: %d bytes", blobs[i].entry.Path, verifier.ErrTreeLimit, o.size))
+		}
+		rest -= o.size
+		blobs[i].size = o.size
+		return nil
+	})
+	return blobs, err
+}
+
+// manyBlobs is from how many on a second process is worth its start.
+const manyBlobs = 512
+
+// readBlobs has a crew work on the blobs. Many are read by two processes, each
+// of which gets half of the bytes and stays in its part of the tree: the
+// blobs of a folder tend to be stored as differences from each other.
+func (r *Repository) readBlobs(ctx context.Context, blobs []blob, newHand func() hand) error {
+	if len(blobs) == 0 {
+		return nil
+	}
+	c := startCrew(blobs, newHand)
+	half := len(blobs)
+	if half >= manyBlobs {
+		half = middle(blobs)
+	}
+	var wg sync.WaitGroup
+	if half < len(blobs) {
+		wg.Go(func() { c.read(ctx, half, len(blobs), r.moreObjects) })
+	}
+	c.read(ctx, 0, half, r.objects)
+	wg.Wait()
+	if err := c.wait(); ctx.Err() != nil {
+		return ctx.Err()
+	} else {
+		return err
+	}
+}
+
+// middle returns how many of the blobs make up half of the bytes.
+func middle(blobs []blob) int {
+	var total, n int64
+	for _, b := range blobs {
+		total += b.size
+	}
+	for i, b := range blobs {
+		if n += b.size; n > total/2 {
+			return i + 1
+		}
+	}
+	return len(blobs)
 }
 
 // listing writes the listing of entries whose blobs were all hashed.
@@ -151,44 +201,4 @@ func (r *Repository) listing(entries []verifier.TreeEntry, lfs []string, w io.Wr
 		return Listing{}, err
 	}
 	return Listing{tree, entries, lfs}, nil
-}
-
-// hashBlob is the blobFunc of a listing without files.
-func (r *Repository) hashBlob(e verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
-	return r.copyBlob(io.Discard, e, size, body)
-}
-
-// copyBlob copies a blob to w and hashes it in both formats on the way. The
-// error names the path if its id is not the expected one.
-func (r *Repository) copyBlob(w io.Writer, e verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "blob %d\x00", size)
-	id := sum
-	if r.format == "sha1" {
-		id = r.newHash("blob", size)
-		w = io.MultiWriter(id, w)
-	}
-	head := &prefix{}
-	n, err := io.Copy(io.MultiWriter(sum, head, w), body)
-	if err != nil {
-		return blobSum{}, err
-	}
-	if n != size {
-		return blobSum{}, io.ErrUnexpectedEOF
-	}
-	if hex.EncodeToString(id.Sum(nil)) != e.ID {
-		return blobSum{}, &RepositoryError{Code: verifier.CorruptObject, What: fmt.Sprintf("%q: the bytes of blob %s have another id", e.Path, e.ID), Fix: "run git fsck"}
-	}
-	return blobSum{receipts.Digest(sum.Sum(nil)), size, size < 1024 && string(head.b) == lfsPointer}, nil
-}
-
-// lfsPointer is how every Git LFS pointer file of this version begins.
-const lfsPointer = "version https://git-lfs.github.com/spec/v1\n"
-
-// prefix keeps the first bytes written to it.
-type prefix struct{ b []byte }
-
-func (p *prefix) Write(b []byte) (int, error) {
-	p.b = append(p.b, b[:min(len(b), len(lfsPointer)-len(p.b))]...)
-	return len(b), nil
 }

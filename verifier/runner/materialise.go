@@ -1,9 +1,12 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -41,9 +44,7 @@ func (r *Repository) Materialise(ctx context.Context, tree string, w io.Writer, 
 		return Listing{}, err
 	}
 	defer out.root.Close()
-	lfs, err := r.blobs(ctx, entries, true, func(e verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
-		return out.writeBlob(r, e, size, body)
-	})
+	lfs, err := r.blobs(ctx, entries, true, func() hand { return newScribe(r, out) })
 	if err != nil {
 		return Listing{}, err
 	}
@@ -53,12 +54,12 @@ func (r *Repository) Materialise(ctx context.Context, tree string, w io.Writer, 
 	return r.listing(entries, lfs, w)
 }
 
-// writeOut writes files into one folder through an [os.Root], so that no name
-// and no symbolic link of the tree can lead out of it.
+// writeOut is a folder that is being filled, through an [os.Root], so that no
+// name and no symbolic link of the tree can lead out of it.
 type writeOut struct {
 	root *os.Root
 	to   Target
-	dirs []string // made, parents first
+	dirs []string // made; those in one folder beside each other, parents first
 }
 
 // newWriteOut opens the target and makes the folders that the entries need.
@@ -76,26 +77,23 @@ func newWriteOut(to Target, entries []verifier.TreeEntry) (*writeOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &writeOut{root: root, to: to}
-	for _, dir := range folders(entries) {
-		if err := root.Mkdir(dir, 0o755); err != nil {
-			root.Close()
-			return nil, err
-		}
-		out.dirs = append(out.dirs, dir)
+	out := &writeOut{root: root, to: to, dirs: folders(entries)}
+	err = out.eachDir(func(parent *os.Root, name string) error { return parent.Mkdir(name, 0o755) })
+	if err != nil {
+		root.Close()
+		return nil, err
 	}
 	return out, nil
 }
 
-// folders returns the folders that the entries lie in, parents first.
+// folders returns the folders that the entries lie in, by depth and then by
+// path.
 func folders(entries []verifier.TreeEntry) []string {
 	var dirs []string
 	seen := map[string]bool{".": true}
-	var add func(dir string)
-	add = func(dir string) {
-		if !seen[dir] {
+	add := func(dir string) {
+		for ; !seen[dir]; dir = path.Dir(dir) {
 			seen[dir] = true
-			add(path.Dir(dir))
 			dirs = append(dirs, dir)
 		}
 	}
@@ -106,74 +104,156 @@ func folders(entries []verifier.TreeEntry) []string {
 			add(path.Dir(e.Path))
 		}
 	}
+	slices.SortFunc(dirs, func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), strings.Compare(a, b))
+	})
 	return dirs
 }
 
-// writeBlob makes one file or symbolic link and reports what its blob hashed
-// to. The name must not exist yet.
-func (o *writeOut) writeBlob(r *Repository, e verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
-	if e.Mode == "120000" {
-		return o.writeLink(r, e, size, body)
+// eachDir calls do with the parent of every folder and its name in it.
+func (o *writeOut) eachDir(do func(parent *os.Root, name string) error) error {
+	at := place{root: o.root}
+	defer at.leave()
+	for _, dir := range o.dirs {
+		parent, name, err := at.enter(dir)
+		if err != nil {
+			return err
+		}
+		if err := do(parent, name); err != nil {
+			return fmt.Errorf("folder %q: %w", dir, err)
+		}
 	}
+	return nil
+}
+
+// finish sets what writing into a folder would change again.
+func (o *writeOut) finish() error {
+	set := func(parent *os.Root, name string) error {
+		err := parent.Chmod(name, 0o755)
+		if err == nil && o.to.Chown {
+			err = parent.Lchown(name, o.to.UID, o.to.GID)
+		}
+		if err == nil {
+			err = parent.Chtimes(name, o.to.Time, o.to.Time)
+		}
+		return err
+	}
+	if err := o.eachDir(set); err != nil {
+		return err
+	}
+	return set(o.root, ".")
+}
+
+// place keeps the folder open that was entered last, so that what lies beside
+// each other is found without walking its path again.
+type place struct {
+	root *os.Root
+	path string
+	dir  *os.Root // nil: none
+}
+
+// enter opens the folder that path lies in and returns the last name of path.
+// The folder stays open until the next call.
+func (p *place) enter(name string) (dir *os.Root, base string, err error) {
+	slash := strings.LastIndexByte(name, '/')
+	if slash < 0 {
+		return p.root, name, nil
+	}
+	parent, base := name[:slash], name[slash+1:]
+	if p.dir == nil || p.path != parent {
+		p.leave()
+		if p.dir, err = p.root.OpenRoot(parent); err != nil {
+			return nil, "", err
+		}
+		p.path = parent
+	}
+	return p.dir, base, nil
+}
+
+func (p *place) leave() {
+	if p.dir != nil {
+		p.dir.Close()
+		p.dir = nil
+	}
+}
+
+// scribe is the [hand] that writes files and symbolic links.
+type scribe struct {
+	*blobHasher
+	repo *Repository
+	to   *Target
+	at   place
+}
+
+func newScribe(r *Repository, out *writeOut) *scribe {
+	return &scribe{blobHasher: r.newBlobHasher(nil), repo: r, to: &out.to, at: place{root: out.root}}
+}
+
+func (s *scribe) close() { s.at.leave() }
+
+// blob makes one file or symbolic link and reports what its blob hashed to.
+// The name must not exist yet.
+func (s *scribe) blob(e *verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
+	dir, name, err := s.at.enter(e.Path)
+	if err != nil {
+		return blobSum{}, err
+	}
+	write := s.file
+	if e.Mode == "120000" {
+		write = s.link
+	}
+	sum, err := write(dir, name, e, size, body)
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("path %q: %w", e.Path, err)
+	}
+	return sum, err
+}
+
+func (s *scribe) file(dir *os.Root, name string, e *verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
 	mode := os.FileMode(0o644)
 	if e.Mode == "100755" {
 		mode = 0o755
 	}
-	f, err := o.root.OpenFile(e.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return blobSum{}, err
 	}
-	sum, err := r.copyBlob(f, e, size, body)
+	s.w = f
+	sum, err := s.blobHasher.blob(e, size, body)
 	if err == nil {
 		err = f.Chmod(mode) // whatever the umask took away
 	}
-	if err == nil && o.to.Chown {
-		err = f.Chown(o.to.UID, o.to.GID)
+	if err == nil && s.to.Chown {
+		err = f.Chown(s.to.UID, s.to.GID)
 	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
 	if err == nil {
-		err = o.root.Chtimes(e.Path, o.to.Time, o.to.Time)
+		err = dir.Chtimes(name, s.to.Time, s.to.Time)
 	}
 	return sum, err
 }
 
-// writeLink makes a symbolic link. Its own modification time stays the
-// present: there is no portable way to set it.
-func (o *writeOut) writeLink(r *Repository, e verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
+// link makes a symbolic link. Its own modification time stays the present:
+// there is no portable way to set it.
+func (s *scribe) link(dir *os.Root, name string, e *verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
 	const maxTarget = 4095 // what Linux takes
 	if size == 0 || size > maxTarget {
-		return blobSum{}, r.refuse(fmt.Errorf("path %q: symbolic link of %d bytes, want 1 to %d", e.Path, size, maxTarget))
+		return blobSum{}, s.repo.refuse(fmt.Errorf("path %q: symbolic link of %d bytes, want 1 to %d", e.Path, size, maxTarget))
 	}
 	var target strings.Builder
-	sum, err := r.copyBlob(&target, e, size, body)
+	s.w = &target
+	sum, err := s.blobHasher.blob(e, size, body)
 	if err != nil {
 		return blobSum{}, err
 	}
 	if strings.IndexByte(target.String(), 0) >= 0 {
-		return blobSum{}, r.refuse(fmt.Errorf("path %q: symbolic link to a name with a NUL byte", e.Path))
+		return blobSum{}, s.repo.refuse(fmt.Errorf("path %q: symbolic link to a name with a NUL byte", e.Path))
 	}
-	err = o.root.Symlink(target.String(), e.Path)
-	if err == nil && o.to.Chown {
-		err = o.root.Lchown(e.Path, o.to.UID, o.to.GID)
+	err = dir.Symlink(target.String(), name)
+	if err == nil && s.to.Chown {
+		err = dir.Lchown(name, s.to.UID, s.to.GID)
 	}
 	return sum, err
-}
-
-// finish sets what writing into a folder would change again, children first.
-func (o *writeOut) finish() error {
-	for _, dir := range slices.Backward(append([]string{"."}, o.dirs...)) {
-		err := o.root.Chmod(dir, 0o755)
-		if err == nil && o.to.Chown {
-			err = o.root.Lchown(dir, o.to.UID, o.to.GID)
-		}
-		if err == nil {
-			err = o.root.Chtimes(dir, o.to.Time, o.to.Time)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -14,18 +14,20 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// batch is a running `git cat-file --batch`: names go in, one per line,
-// objects come out in the same order. A name is never an argument, so it
-// cannot be taken for an option.
+// batch is a running `git cat-file`: names go in, one per line, answers come
+// out in the same order. A name is never an argument, so it cannot be taken
+// for an option.
 type batch struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
 	stderr *tail
+	check  bool // --batch-check: answers without bodies, all after the last name
 }
 
 // object is one answer. An object that does not exist has no kind.
@@ -36,9 +38,11 @@ type object struct {
 	body io.Reader // size bytes; valid until the visit returns
 }
 
-// objects asks for the names in order and visits every answer. Names are
-// written while answers are read, so the two pipes cannot block each other.
-// The process stays for the next call unless something went wrong.
+// objectsFunc asks for objects by name and visits the answers in order.
+type objectsFunc func(ctx context.Context, names []string, visit func(i int, o object) error) error
+
+// objects asks for the names in order and visits every answer. The process
+// stays for the next call unless something went wrong.
 func (r *Repository) objects(ctx context.Context, names []string, visit func(i int, o object) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,63 +50,96 @@ func (r *Repository) objects(ctx context.Context, names []string, visit func(i i
 		return err
 	}
 	if r.batch == nil {
-		if err := r.startBatch(); err != nil {
+		var err error
+		if r.batch, err = r.startBatch("--batch"); err != nil {
 			return err
 		}
 	}
-	b := r.batch
+	err := r.batch.answers(ctx, names, visit)
+	if err != nil {
+		r.batch.close()
+		r.batch = nil
+	}
+	return err
+}
+
+// moreObjects is objects with a process of its own.
+func (r *Repository) moreObjects(ctx context.Context, names []string, visit func(i int, o object) error) error {
+	b, err := r.startBatch("--batch")
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return b.answers(ctx, names, visit)
+}
+
+// kinds visits what kind and size the named objects have, without bodies.
+func (r *Repository) kinds(ctx context.Context, names []string, visit func(i int, o object) error) error {
+	if len(names) == 0 {
+		return ctx.Err()
+	}
+	b, err := r.startBatch("--batch-check", "--buffer")
+	if err != nil {
+		return err
+	}
+	b.check = true
+	defer b.close()
+	return b.answers(ctx, names, visit)
+}
+
+func (r *Repository) startBatch(options ...string) (*batch, error) {
+	cmd := exec.Command(r.git, append([]string{"cat-file"}, options...)...)
+	stderr := r.isolate(cmd)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if pipe, ok := out.(syscall.Conn); ok {
+		widen(pipe)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("git cat-file: %w", err)
+	}
+	return &batch{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 256<<10), stderr: stderr}, nil
+}
+
+// close ends the process. It only ever reads.
+func (b *batch) close() {
+	b.in.Close()
+	b.cmd.Process.Kill()
+	b.cmd.Wait()
+}
+
+// answers asks for the names and visits every answer. Names are written while
+// answers are read, so the two pipes cannot block each other. After an error
+// the process is of no more use.
+func (b *batch) answers(ctx context.Context, names []string, visit func(i int, o object) error) error {
 	stop := context.AfterFunc(ctx, func() { b.cmd.Process.Kill() })
 	written := make(chan error, 1)
 	go func() { written <- b.ask(names) }()
 
 	var err error
-	for i := range names {
-		if err = b.answer(names[i], i, visit); err != nil {
+	for i, name := range names {
+		if err = b.answer(name, i, visit); err != nil {
 			break
 		}
 	}
 	if !stop() || err != nil {
-		stderr := b.stderr
-		r.dropBatch() // unblocks ask
+		b.close() // unblocks ask
 		<-written
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return &RepositoryError{Code: verifier.UnknownRevision, What: "git could not read an object" + stderr.String()}
+			return &RepositoryError{Code: verifier.UnknownRevision, What: "git could not read an object" + b.stderr.String()}
 		}
 		return err
 	}
 	return <-written
-}
-
-func (r *Repository) startBatch() error {
-	cmd := exec.Command(r.git, "cat-file", "--batch")
-	stderr := r.isolate(cmd)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("git cat-file: %w", err)
-	}
-	r.batch = &batch{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 256<<10), stderr: stderr}
-	return nil
-}
-
-// dropBatch ends the process. It only ever reads.
-func (r *Repository) dropBatch() {
-	if r.batch == nil {
-		return
-	}
-	r.batch.in.Close()
-	r.batch.cmd.Process.Kill()
-	r.batch.cmd.Wait()
-	r.batch = nil
 }
 
 func (b *batch) ask(names []string) error {
@@ -111,28 +148,38 @@ func (b *batch) ask(names []string) error {
 		w.WriteString(name)
 		w.WriteByte('\n')
 	}
-	return w.Flush()
+	err := w.Flush()
+	if b.check {
+		return errors.Join(err, b.in.Close())
+	}
+	return err
 }
 
 func (b *batch) answer(name string, i int, visit func(int, object) error) error {
-	line, err := b.out.ReadString('\n')
+	text, err := b.out.ReadSlice('\n')
 	if err != nil {
 		return io.ErrUnexpectedEOF
 	}
-	line = strings.TrimSuffix(line, "\n")
+	line := string(text[:len(text)-1])
 	if line == name+" missing" || line == name+" ambiguous" {
 		return visit(i, object{})
 	}
-	fields := strings.Split(line, " ")
-	if len(fields) != 3 {
+	id, rest, _ := strings.Cut(line, " ")
+	kind, digits, ok := strings.Cut(rest, " ")
+	if !ok {
 		return fmt.Errorf("git cat-file: unexpected answer %q", line)
 	}
-	size, err := strconv.ParseInt(fields[2], 10, 64)
+	size, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || size < 0 {
-		return fmt.Errorf("git cat-file: unexpected size %q", fields[2])
+		return fmt.Errorf("git cat-file: unexpected size %q", digits)
+	}
+	o := object{id: id, kind: kind, size: size}
+	if b.check {
+		return visit(i, o)
 	}
 	body := io.LimitedReader{R: b.out, N: size}
-	if err := visit(i, object{id: fields[0], kind: fields[1], size: size, body: &body}); err != nil {
+	o.body = &body
+	if err := visit(i, o); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, &body); err != nil || body.N > 0 {

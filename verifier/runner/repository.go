@@ -125,7 +125,10 @@ func OpenRepository(ctx context.Context, dir string) (*Repository, error) {
 func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropBatch()
+	if r.batch != nil {
+		r.batch.close()
+		r.batch = nil
+	}
 	r.lock.Close()
 	return os.RemoveAll(r.private)
 }

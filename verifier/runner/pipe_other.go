@@ -1,0 +1,7 @@
+//go:build !linux
+
+package runner
+
+import "syscall"
+
+func widen(syscall.Conn) {}
