@@ -420,36 +420,6 @@ func TestMaterialiseCanceled(t *testing.T) {
 	}
 }
 
-// BenchmarkMaterialise5000 also has git write the same files, without the
-// hashing, for comparison.
-func BenchmarkMaterialise5000(b *testing.B) {
-	g := bigRepo(b, 5000)
-	r := g.open()
-	dir := b.TempDir()
-	if shm, err := os.MkdirTemp("/dev/shm", "truegreen-bench-"); err == nil {
-		b.Cleanup(func() { os.RemoveAll(shm) })
-		dir = shm
-	}
-	head, err := r.Resolve(context.Background(), "HEAD")
-	if err != nil {
-		b.Fatal(err)
-	}
-	g.git("read-tree", "HEAD")
-	var git, ours time.Duration
-	for i := 0; b.Loop(); i++ {
-		start := time.Now()
-		g.git("checkout-index", "-a", "--prefix="+filepath.Join(dir, fmt.Sprint(i), "git")+"/")
-		git += time.Since(start)
-		start = time.Now()
-		to := Target{Dir: filepath.Join(dir, fmt.Sprint(i), "ours"), Time: time.Unix(head.Time, 0)}
-		if _, err := r.Materialise(context.Background(), head.Tree, io.Discard, to); err != nil {
-			b.Fatal(err)
-		}
-		ours += time.Since(start)
-	}
-	b.ReportMetric(ours.Seconds()/git.Seconds(), "of-git-checkout")
-}
-
 // BenchmarkSmallRepository is all of the Git side of a run on 33 files. The
 // start of one git process is the unit.
 func BenchmarkSmallRepository(b *testing.B) {
