@@ -85,6 +85,7 @@ func plant(t *testing.T, g *gitRepo) (marker string) {
 	return marker
 }
 
+// Attempt 109 of the conformance list.
 func TestNothingOfTheRepositoryRuns(t *testing.T) {
 	t.Parallel()
 	g := newRepo(t)
@@ -144,7 +145,7 @@ func TestEnvironmentIsIgnored(t *testing.T) {
 }
 
 // TestReplacements: refs/replace, grafts and a lying commit graph change
-// nothing.
+// nothing. Attempt 112 of the conformance list.
 func TestReplacements(t *testing.T) {
 	t.Parallel()
 	g := newRepo(t)
@@ -256,7 +257,8 @@ func TestForgedObjects(t *testing.T) {
 }
 
 // TestPartialClone: a missing blob is an error with the command that gets it,
-// and is not fetched behind the user's back.
+// and is not fetched behind the user's back. Attempt 114 of the conformance
+// list.
 func TestPartialClone(t *testing.T) {
 	t.Parallel()
 	g := newRepo(t)

@@ -92,6 +92,9 @@ func (r *Repository) blobs(ctx context.Context, entries []verifier.TreeEntry, al
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, b := range blobs {
+		if known, ok := r.sums[b.entry.ID]; ok && known != b.sum {
+			return nil, &RepositoryError{Code: verifier.CorruptObject, What: fmt.Sprintf("%q: blob %s was read with two contents", b.entry.Path, b.entry.ID)}
+		}
 		r.sums[b.entry.ID] = b.sum
 	}
 	for i := range entries {

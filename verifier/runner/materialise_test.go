@@ -258,11 +258,12 @@ func TestMaterialiseNotEmpty(t *testing.T) {
 }
 
 // TestHostileTrees: trees that git itself would not write are refused before
-// anything is on disk.
+// anything is on disk. Attempt 111 of the conformance list.
 func TestHostileTrees(t *testing.T) {
 	t.Parallel()
 	g := newRepo(t)
 	blob := g.gitIn("hello", "hash-object", "-w", "--stdin")
+	up := g.gitIn("..", "hash-object", "-w", "--stdin")
 	nul := g.gitIn("a\x00b", "hash-object", "-w", "--stdin")
 	empty := g.gitIn("", "hash-object", "-w", "--stdin")
 	long := g.gitIn(strings.Repeat("l", 5000), "hash-object", "-w", "--stdin")
@@ -302,12 +303,20 @@ func TestHostileTrees(t *testing.T) {
 		".GIT":            {tree(file("100644", ".GIT", blob)), `can mean .git`},
 		"HFS+":            {tree(file("100644", ".g\u200cit", blob)), `can mean .git`},
 		"NTFS":            {tree(file("100644", "git~1", blob)), `can mean .git`},
+		"NTFS stream":     {tree(file("40000", ".git::$INDEX_ALLOCATION", sub)), `can mean .git`},
+		"NTFS end":        {tree(file("40000", ".git. ", sub)), `can mean .git`},
+		".Git below":      {tree(file("40000", "d", tree(file("100644", ".Git", blob)))), `can mean .git`},
+		"gitlink .git":    {tree(file("160000", ".GIt", blob)), `can mean .git`},
+		"link .git":       {tree(file("120000", ".git", blob)), `can mean .git`},
 		"..":              {tree(file("40000", "..", sub)), `segment ".."`},
 		".":               {tree(file("100644", ".", blob)), `segment "."`},
 		"slash":           {tree(file("100644", "a/b", blob), file("100644", "a/../../c", blob)), `illegal name`},
 		"slash that fits": {tree(file("100644", "a/b", blob)), `illegal name`},
 		"absolute":        {tree(file("100644", "/etc/passwd", blob)), `illegal name`},
 		"below a link":    {tree(file("120000", "a", blob), file("40000", "a", sub)), `lies below`},
+		"above a link":    {tree(file("120000", "a", up), file("40000", "a", sub)), `lies below`},
+		"gitlink below":   {tree(file("120000", "a", up), file("40000", "a", tree(file("160000", "x", blob)))), `lies below`},
+		"in a gitlink":    {tree(file("160000", "a", blob), file("40000", "a", sub)), `lies below`},
 		"twice":           {tree(file("100644", "a", blob), file("100644", "a", blob)), `not after`},
 		"unsorted":        {tree(file("100644", "b", blob), file("100644", "a", blob)), `not as Git writes`},
 		"empty folder":    {tree(file("40000", "a", emptyTree)), `an empty folder`},
