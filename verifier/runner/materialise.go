@@ -112,7 +112,7 @@ func folders(entries []verifier.TreeEntry) []string {
 
 // eachDir calls do with the parent of every folder and its name in it.
 func (o *writeOut) eachDir(do func(parent *os.Root, name string) error) error {
-	at := place{root: o.root}
+	at := inFolder{root: o.root}
 	defer at.leave()
 	for _, dir := range o.dirs {
 		parent, name, err := at.enter(dir)
@@ -144,9 +144,9 @@ func (o *writeOut) finish() error {
 	return set(o.root, ".")
 }
 
-// place keeps the folder open that was entered last, so that what lies beside
+// inFolder keeps the folder open that was entered last, so that what lies beside
 // each other is found without walking its path again.
-type place struct {
+type inFolder struct {
 	root *os.Root
 	path string
 	dir  *os.Root // nil: none
@@ -154,7 +154,7 @@ type place struct {
 
 // enter opens the folder that path lies in and returns the last name of path.
 // The folder stays open until the next call.
-func (p *place) enter(name string) (dir *os.Root, base string, err error) {
+func (p *inFolder) enter(name string) (dir *os.Root, base string, err error) {
 	slash := strings.LastIndexByte(name, '/')
 	if slash < 0 {
 		return p.root, name, nil
@@ -170,7 +170,7 @@ func (p *place) enter(name string) (dir *os.Root, base string, err error) {
 	return p.dir, base, nil
 }
 
-func (p *place) leave() {
+func (p *inFolder) leave() {
 	if p.dir != nil {
 		p.dir.Close()
 		p.dir = nil
@@ -182,11 +182,11 @@ type scribe struct {
 	*blobHasher
 	repo *Repository
 	to   *Target
-	at   place
+	at   inFolder
 }
 
 func newScribe(r *Repository, out *writeOut) *scribe {
-	return &scribe{blobHasher: r.newBlobHasher(nil), repo: r, to: &out.to, at: place{root: out.root}}
+	return &scribe{blobHasher: r.newBlobHasher(nil), repo: r, to: &out.to, at: inFolder{root: out.root}}
 }
 
 func (s *scribe) close() { s.at.leave() }
