@@ -61,7 +61,11 @@ func (r *Repository) List(ctx context.Context, tree string, w io.Writer) (Listin
 	if err != nil {
 		return Listing{}, err
 	}
-	lfs, err := r.blobs(ctx, entries, false, func() hand { return r.newBlobHasher(io.Discard) })
+	blobs, err := r.wanted(ctx, entries, false)
+	if err != nil {
+		return Listing{}, err
+	}
+	lfs, err := r.blobs(ctx, entries, blobs, func() hand { return r.newBlobHasher(io.Discard) })
 	if err != nil {
 		return Listing{}, err
 	}
@@ -75,44 +79,9 @@ const (
 	defaultTotal   = 16 << 30
 )
 
-// blobs reads the blobs of the entries, hands each to one of the hands, fills
-// in Sum and Size, and returns the paths of LFS pointers. Without all, a blob
-// is read only if its sum is not known.
-//
-// Which blobs exist and how large they are is settled before the first is
-// read. In both steps the error is that of the first entry that has one.
-func (r *Repository) blobs(ctx context.Context, entries []verifier.TreeEntry, all bool, newHand func() hand) (lfs []string, err error) {
-	blobs, err := r.wanted(ctx, entries, all)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.readBlobs(ctx, blobs, newHand); err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, b := range blobs {
-		if known, ok := r.sums[b.entry.ID]; ok && known != b.sum {
-			return nil, &RepositoryError{Code: verifier.CorruptObject, What: fmt.Sprintf("%q: blob %s was read with two contents", b.entry.Path, b.entry.ID)}
-		}
-		r.sums[b.entry.ID] = b.sum
-	}
-	for i := range entries {
-		e := &entries[i]
-		if e.Gitlink() {
-			continue
-		}
-		known := r.sums[e.ID]
-		e.Sum, e.Size = known.sum, known.size
-		if known.lfs {
-			lfs = append(lfs, e.Path)
-		}
-	}
-	return lfs, nil
-}
-
-// wanted returns the blobs of the entries that are to be read, with their
-// sizes. They are within the limits.
+// wanted returns the blobs of the entries that are to be read, in order and
+// with their sizes: with all, every one, else those whose sums are not known.
+// They exist and are within the limits; no byte of them was read.
 func (r *Repository) wanted(ctx context.Context, entries []verifier.TreeEntry, all bool) ([]blob, error) {
 	var blobs []blob
 	var names []string
@@ -142,6 +111,35 @@ func (r *Repository) wanted(ctx context.Context, entries []verifier.TreeEntry, a
 		return nil
 	})
 	return blobs, err
+}
+
+// blobs has hands work on the wanted blobs, fills in Sum and Size of all
+// entries, and returns the paths of LFS pointers. The error is that of the
+// first blob that has one.
+func (r *Repository) blobs(ctx context.Context, entries []verifier.TreeEntry, blobs []blob, newHand func() hand) (lfs []string, err error) {
+	if err := r.readBlobs(ctx, blobs, newHand); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range blobs {
+		if known, ok := r.sums[b.entry.ID]; ok && known != b.sum {
+			return nil, &RepositoryError{Code: verifier.CorruptObject, What: fmt.Sprintf("%q: blob %s was read with two contents", b.entry.Path, b.entry.ID)}
+		}
+		r.sums[b.entry.ID] = b.sum
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Gitlink() {
+			continue
+		}
+		known := r.sums[e.ID]
+		e.Sum, e.Size = known.sum, known.size
+		if known.lfs {
+			lfs = append(lfs, e.Path)
+		}
+	}
+	return lfs, nil
 }
 
 // manyBlobs is from how many on a second process is worth its start.

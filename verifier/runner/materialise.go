@@ -29,8 +29,10 @@ type Target struct {
 // are exactly 0755 for folders and executables and 0644 for other files,
 // whatever the umask; symbolic links have the target that Git recorded and
 // are never followed; a gitlink is an empty folder; LFS pointers stay
-// pointers. The order of checks is: names and root tree id before anything is
-// written, each blob's id before its file counts. The listing goes to w.
+// pointers. The order of checks is: names and root tree id, then that every blob
+// is there and within the limits, before anything is written; each blob's id
+// before its file counts. Where several blobs are bad the error is that of the
+// first in the tree. The listing goes to w.
 //
 // Nobody else may write to the folder meanwhile. After an error its content
 // is undefined and the caller removes it.
@@ -39,12 +41,16 @@ func (r *Repository) Materialise(ctx context.Context, tree string, w io.Writer, 
 	if err != nil {
 		return Listing{}, err
 	}
+	blobs, err := r.wanted(ctx, entries, true)
+	if err != nil {
+		return Listing{}, err
+	}
 	out, err := newWriteOut(to, entries)
 	if err != nil {
 		return Listing{}, err
 	}
 	defer out.root.Close()
-	lfs, err := r.blobs(ctx, entries, true, func() hand { return newScribe(r, out) })
+	lfs, err := r.blobs(ctx, entries, blobs, func() hand { return newScribe(r, out) })
 	if err != nil {
 		return Listing{}, err
 	}
