@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,7 +34,7 @@ const cgroupPrefix = "truegreen-"
 func newCgroup(l Limits) *cgroup {
 	own, mounts := cgroupPaths()
 	g := &cgroup{version: 2}
-	if root, ok := mounts["2"]; ok {
+	if root, ok := mounts["2"]; ok && controls(root) {
 		at := filepath.Join("/", own["2"])
 		for _, parent := range []string{filepath.Dir(at), at, "/"} {
 			dir, err := makeGroup(filepath.Join(root, parent))
@@ -59,6 +60,14 @@ func newCgroup(l Limits) *cgroup {
 		setLimit(g.memory, "memory.memsw.limit_in_bytes", l.Memory)
 	}
 	return g
+}
+
+// controls reports whether version 2 has one of the controllers, which version
+// 1 may have taken.
+func controls(root string) bool {
+	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	list := strings.Fields(string(b))
+	return err == nil && (slices.Contains(list, "pids") || slices.Contains(list, "memory"))
 }
 
 func v1Group(mounts, own map[string]string, controller, file string, limit int64) string {

@@ -15,14 +15,16 @@
 // [Result].Isolation has every attempt with the errno it ended in.
 //
 //	none         nothing below was found to hold
-//	restricted   uid not 0, all five capability sets empty and no_new_privs on
+//	restricted   uid not 0, no capability held or to be had and no_new_privs on
 //	             every thread, a system call filter, and out of reach: the
-//	             caller's files, environment and processes, /usr for writing,
-//	             mount, new user namespaces, keyrings, foreign descriptors
-//	container    reserved: walls made by an engine
-//	namespaces   also: own pid, mnt, net, ipc and uts namespaces, a read-only
-//	             root, no route out, and the caller's TCP, UDP, abstract and
-//	             path sockets out of reach
+//	             caller's files, environment and processes, / and /usr for
+//	             writing, mount, new user namespaces, keyrings, vsock, foreign
+//	             descriptors
+//	container    as namespaces, but an engine made the walls: its daemon is
+//	             trusted, too
+//	namespaces   also: own pid, mnt, net, ipc and uts namespaces, all five
+//	             capability sets empty, no route out, and the caller's TCP,
+//	             UDP, abstract and path sockets out of reach
 //	kernel       reserved: another kernel answers
 //
 // A failed attempt proves little by itself, so the supervisor plants what is
@@ -38,21 +40,49 @@
 //
 // # Modes
 //
-// Unless the Spec says otherwise, rootdrop is tried, then userns. The modes
+// Unless the Spec says otherwise, those of [DefaultModes] are tried. The modes
 // that were refused are in Isolation.Fallbacks.
 //
 //   - rootdrop needs root. Namespaces and mounts are made as root, then an
-//     unused uid is taken and everything else given up.
+//     unused uid is taken and everything else given up. An ordinary user gets
+//     there by `sudo -n`, if that asks for no password: this program runs
+//     there once more, is told the Spec on its standard input and reports on
+//     its standard output (Isolation.Via is sudo). The user's files appear as
+//     the command's own through id-mapped mounts, which the file system must
+//     support.
 //   - userns needs nothing but a kernel that allows user namespaces and mounts
 //     in them. Called by a user, the command is that user on the host; called
 //     by root, it is an unused uid. It is never uid 0, inside or outside, and
 //     uid 0 is not mapped.
+//   - container has docker or podman make a container of Spec.Image: no network
+//     but loopback, read-only root, no capabilities, limits on processes and
+//     memory, no directory of the host and no socket. This program, which must
+//     be linked statically, is its first process. Mounts are sent in, and what
+//     became of a Writable one is sent back. All that mode restricted does is
+//     done inside. Isolation names engine, version and image (config digest
+//     and, where one exists, repository digest). It needs nothing of the
+//     command's toolchain on the host and all of it in the image.
+//   - restricted is for hosts that allow no namespaces, as the inside of a
+//     container. Landlock, the filter and no_new_privs do what they can; for
+//     root, the command is a uid that nobody else has. Internet sockets do not
+//     exist, not even to loopback, unless the network is the host's.
 //   - none has no walls and runs only if it is asked for by name: own session,
 //     exactly the given environment, no core files, all descendants killed at
-//     the end. It mounts nothing; a Mount whose Source is its Target, read-only
-//     or writable, is accepted and not enforced. Its level is none.
+//     the end. Its level is none.
 //
 // Whose a tree must be for the command to change it, [Owner] says.
+//
+// # Moved paths
+//
+// Modes restricted and none cannot mount. What the Spec puts at a target lies
+// elsewhere: a copy of an Overlay's source, an empty directory for Scratch, the
+// source itself for ReadOnly and Writable (a copy, if the command's uid could
+// not reach it; what became of a Writable one goes back). So it is with /tmp,
+// /var/tmp and /home/sandbox. In Argv, Dir, Collect and the values of Env, a
+// target is replaced by where it really is, wherever it stands as a path: at the
+// start or after one of space : = , ; " ' or file://, up to the end or one of
+// these or a slash. Isolation.Root is then "moved". The directory goes when the
+// last process is dead.
 //
 // # Inside
 //
@@ -74,7 +104,10 @@
 // All mounts are nosuid, and nodev except the five devices. The host name is
 // sandbox, the umask 022. Standard input is /dev/null, output goes through
 // pipes, descriptors above 2 do not exist, the command leads its own session.
-// Processes of the sandbox are uid 61000 to 61183, or the user that called.
+// Processes of the sandbox are uid 61000 to 61183, or the user that called. In
+// mode restricted, the host's /usr, /bin, /sbin, /lib*, /nix/store, /proc and
+// some files of /etc can be read, and nothing can be changed but the moved
+// places, five devices, ptys and, for a uid of its own, /dev/shm.
 //
 // # System calls
 //
@@ -144,7 +177,16 @@
 // BUG: in mode userns, renaming a directory of an Overlay's source is EXDEV,
 // and supplementary groups of the calling user stay in force.
 //
-// BUG: mode rootdrop does not use sudo by itself: the caller must be root.
+// BUG: in mode restricted, path sockets of the host that the uid may write to can
+// be reached (Landlock knows no rule for them before ABI 9), and disk is not
+// limited. For an ordinary user, neither are processes, /dev/shm is not there, and
+// nothing but a Landlock ABI of 6 or more keeps signals inside: with less, the
+// level is none.
+//
+// BUG: POSIX message queues are not there: Landlock allows no file without a path.
+//
+// BUG: in mode container, a ReadOnly Mount of one file hides what the image has in
+// its directory.
 //
 // BUG: with version 1 cgroups the command sees the name of its own group.
 package sandbox
