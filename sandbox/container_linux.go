@@ -150,7 +150,7 @@ func (e engine) image(ctx context.Context, name string) (image, error) {
 // entry returns the program that runs inside: this one, if it needs no
 // libraries.
 func (s *Spec) entryPath() (string, error) {
-	p := s.entry
+	p := s.remote.entry
 	if p == "" {
 		var err error
 		if p, err = os.Executable(); err != nil {

@@ -75,7 +75,7 @@ func needEngine(t *testing.T) testEngine {
 
 func (te testEngine) run(t *testing.T, spec Spec) (Result, *output) {
 	t.Helper()
-	spec.Image, spec.entry = te.image, te.entry
+	spec.Image, spec.remote.entry = te.image, te.entry
 	if spec.Env == nil {
 		spec.Env = []string{"PATH=/bin", "HOME=/home/sandbox"}
 	}
@@ -164,7 +164,7 @@ func TestContainerEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &notifyWriter{want: []byte("ready\n"), then: cancel}
-	r, err := Run(ctx, Spec{Argv: sh("echo ready; sleep 60"), Env: []string{"PATH=/bin"}, Modes: []Mode{ModeContainer}, Stdout: w, Image: te.image, entry: te.entry})
+	r, err := Run(ctx, Spec{Argv: sh("echo ready; sleep 60"), Env: []string{"PATH=/bin"}, Modes: []Mode{ModeContainer}, Stdout: w, Image: te.image, remote: remote{entry: te.entry}})
 	if err != nil || r.State != StateCanceled {
 		t.Errorf("canceled: %v, %s", err, r.State)
 	}
@@ -193,7 +193,7 @@ func TestContainerKilled(t *testing.T) {
 			}
 		}
 	}
-	r, err := Run(t.Context(), Spec{Argv: sh("echo ready; sleep 4711"), Env: []string{"PATH=/bin"}, Modes: []Mode{ModeContainer}, Stdout: w, Image: te.image, entry: te.entry})
+	r, err := Run(t.Context(), Spec{Argv: sh("echo ready; sleep 4711"), Env: []string{"PATH=/bin"}, Modes: []Mode{ModeContainer}, Stdout: w, Image: te.image, remote: remote{entry: te.entry}})
 	if err == nil || r.State != "" {
 		t.Errorf("%v, %+v", err, r.State)
 	}
@@ -204,15 +204,15 @@ func TestContainerRefused(t *testing.T) {
 	t.Parallel()
 	for name, spec := range map[string]Spec{
 		"no image":      {},
-		"missing image": {Image: "no-such-image-here:1", entry: te.entry},
-		"option":        {Image: "--help", entry: te.entry},
-		"dynamic":       {Image: te.image, entry: "/usr/bin/env"},
+		"missing image": {Image: "no-such-image-here:1", remote: remote{entry: te.entry}},
+		"option":        {Image: "--help", remote: remote{entry: te.entry}},
+		"dynamic":       {Image: te.image, remote: remote{entry: "/usr/bin/env"}},
 	} {
 		spec.Argv, spec.Modes = []string{"true"}, []Mode{ModeContainer}
 		_, err := Run(t.Context(), spec)
 		t.Log(name, err)
 		wantRefused(t, err, ModeContainer)
 	}
-	_, err := Run(t.Context(), Spec{Argv: []string{"true"}, Modes: []Mode{ModeContainer}, Image: te.image, entry: te.entry, MinLevel: LevelNamespaces})
+	_, err := Run(t.Context(), Spec{Argv: []string{"true"}, Modes: []Mode{ModeContainer}, Image: te.image, remote: remote{entry: te.entry}, MinLevel: LevelNamespaces})
 	wantRefused(t, err, ModeContainer)
 }

@@ -56,6 +56,14 @@ type remoteSpec struct {
 	Path               string      // of its image
 }
 
+// A remote is what a supervisor that is told so knows beside the Spec.
+type remote struct {
+	caller  *person                // whose files it shows to the command
+	placed  *canaryPlan            // in a container: the mounts are in place, these are the host's canaries
+	approve func(*Isolation) error // the last word before the command starts
+	entry   string                 // of a container, instead of this program
+}
+
 type remoteResult struct {
 	Result  Result
 	Refused *refusal
@@ -175,17 +183,17 @@ func (rs *remoteSpec) run(ctx context.Context, out *eventWriter, goAhead <-chan 
 	}
 	if rs.Placed == nil {
 		if rs.Caller.UID != 0 {
-			spec.caller = &rs.Caller
+			spec.remote.caller = &rs.Caller
 		}
 		return runMode(ctx, spec, rs.Mode, rs.ProbeOnly)
 	}
-	spec.placed = rs.Placed
+	spec.remote.placed = rs.Placed
 	for i, kv := range spec.Env {
 		if strings.HasPrefix(kv, "PATH=") && rs.Path != "" {
 			spec.Env[i] += ":" + rs.Path
 		}
 	}
-	spec.approve = func(iso *Isolation) error {
+	spec.remote.approve = func(iso *Isolation) error {
 		doc, err := json.Marshal(iso)
 		if err != nil {
 			return err

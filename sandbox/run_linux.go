@@ -90,8 +90,8 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 	}
 	config.ProbeOnly = probeOnly
 	switch {
-	case spec.placed != nil:
-		config.Canary, config.Placed = *spec.placed, true
+	case spec.remote.placed != nil:
+		config.Canary, config.Placed = *spec.remote.placed, true
 		config.Canary.PID, config.Canary.Start = os.Getpid(), startTime("/proc/self")
 	case mode != ModeNone:
 		if a.canary, err = plantCanary(mode); err != nil {
@@ -157,14 +157,14 @@ func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
 	mapped := false
 	for _, m := range s.Mounts {
 		sm := stageMount{Source: []byte(m.Source), Target: []byte(m.Target), Kind: m.Kind}
-		if sm.Mapped, err = s.caller.owns(m); err != nil {
+		if sm.Mapped, err = s.remote.caller.owns(m); err != nil {
 			return c, ids, err
 		}
 		mapped = mapped || sm.Mapped
 		c.Mounts = append(c.Mounts, sm)
 	}
 	if mapped {
-		if ids.mapping, err = s.caller.mapping(ids.inside, ids.insideGID); err != nil {
+		if ids.mapping, err = s.remote.caller.mapping(ids.inside, ids.insideGID); err != nil {
 			return c, ids, err
 		}
 	}
@@ -181,7 +181,7 @@ func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
 	default:
 		a.result.Isolation.Kill = "uid-sweep"
 	}
-	if s.placed != nil {
+	if s.remote.placed != nil {
 		a.view = placedView(s.Mounts)
 	} else if a.view, err = newView(s.Mounts, c.UID, c.GID, ids.held != nil); err != nil {
 		return c, ids, err
@@ -276,8 +276,8 @@ func (a *attempt) judge() error {
 	if iso.Level < a.spec.MinLevel {
 		return &refusal{Step: "measured level " + iso.Level.String(), Errno: lacks, Level: true}
 	}
-	if a.spec.approve != nil {
-		return a.spec.approve(iso)
+	if a.spec.remote.approve != nil {
+		return a.spec.remote.approve(iso)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 // What this package does exists for Linux on amd64 and arm64 only. Elsewhere
 // everything refuses; nothing runs with less isolation than was asked for.
 
+type remote struct{}
+
 func elsewhere() Fallback {
 	return Fallback{
 		Mode: ModeRootDrop,

@@ -119,10 +119,7 @@ type Spec struct {
 	// follows that of Env.
 	Image string
 
-	caller  *person                // whose files a remote supervisor shows to the command
-	placed  *canaryPlan            // in a container: the mounts are in place, these are the host's canaries
-	approve func(*Isolation) error // the last word before the command starts
-	entry   string                 // of a container, instead of this program
+	remote remote
 }
 
 // minPids leaves room for the threads of process 1.
