@@ -70,7 +70,7 @@ func placedView(mounts []Mount) *view {
 
 // add makes one mount's stand-in.
 func (v *view) add(m Mount, id ids) error {
-	to := m.Source
+	var to string
 	switch m.Kind {
 	case Scratch:
 		to = v.place(m.Target)
