@@ -23,7 +23,12 @@ type cgroup struct {
 	version int
 	pids    string // directory, "" if nothing counts processes
 	memory  string
+	cpu     string
 }
+
+// cpuPeriod is the time, in microseconds, in which a share of the processors
+// is given out.
+const cpuPeriod = 100_000
 
 // cgroupPrefix begins the name of every group made here; the owner's pid
 // follows, so that what a killed owner left can be told from what is in use.
@@ -47,7 +52,10 @@ func newCgroup(l Limits) *cgroup {
 				setLimit(dir, "memory.swap.max", 0)
 				setLimit(dir, "memory.oom.group", 1)
 			}
-			if g.pids != "" || g.memory != "" {
+			if l.CPU > 0 && writeFile(dir, "cpu.max", fmt.Sprintf("%d %d", int64(l.CPU)*cpuPeriod/1000, cpuPeriod)) {
+				g.cpu = dir
+			}
+			if g.pids != "" || g.memory != "" || g.cpu != "" {
 				return g
 			}
 			os.Remove(dir)
@@ -58,6 +66,9 @@ func newCgroup(l Limits) *cgroup {
 	g.memory = v1Group(mounts, own, "memory", "memory.limit_in_bytes", l.Memory)
 	if g.memory != "" {
 		setLimit(g.memory, "memory.memsw.limit_in_bytes", l.Memory)
+	}
+	if l.CPU > 0 {
+		g.cpu = v1Group(mounts, own, "cpu", "cpu.cfs_quota_us", int64(l.CPU)*cpuPeriod/1000)
 	}
 	return g
 }
@@ -98,15 +109,19 @@ func makeGroup(parent string) (string, error) {
 // setLimit writes one limit and returns dir, or "" if that is not possible.
 // It creates nothing: what is not there is not a control file.
 func setLimit(dir, file string, value int64) string {
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
-	if err != nil {
-		return ""
-	}
-	_, err = f.Write(strconv.AppendInt(nil, value, 10))
-	if f.Close() != nil || err != nil {
+	if !writeFile(dir, file, strconv.FormatInt(value, 10)) {
 		return ""
 	}
 	return dir
+}
+
+func writeFile(dir, file, value string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return false
+	}
+	_, err = f.WriteString(value)
+	return f.Close() == nil && err == nil
 }
 
 // cgroupPaths returns this process's group per controller, and where the
@@ -158,7 +173,7 @@ func parseCgroups(groups, mountinfo string) (own, mounts map[string]string) {
 // fd returns a descriptor for CLONE_INTO_CGROUP, or nil if the process has to
 // be moved once it exists.
 func (g *cgroup) fd() *os.File {
-	if g.version != 2 || g.pids == "" && g.memory == "" {
+	if g.version != 2 || len(g.dirs()) == 0 {
 		return nil
 	}
 	f, err := os.OpenFile(g.dirs()[0], unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -171,7 +186,7 @@ func (g *cgroup) fd() *os.File {
 // attach moves a process, and so what it will start, into the groups. A
 // controller that refuses counts as absent.
 func (g *cgroup) attach(pid int) {
-	for _, dir := range []*string{&g.pids, &g.memory} {
+	for _, dir := range []*string{&g.pids, &g.memory, &g.cpu} {
 		if *dir != "" && setLimit(*dir, "cgroup.procs", int64(pid)) == "" {
 			os.Remove(*dir)
 			*dir = ""
@@ -181,19 +196,29 @@ func (g *cgroup) attach(pid int) {
 
 func (g *cgroup) dirs() []string {
 	var d []string
-	if g.pids != "" {
-		d = append(d, g.pids)
-	}
-	if g.memory != "" && g.memory != g.pids {
-		d = append(d, g.memory)
+	for _, dir := range []string{g.pids, g.memory, g.cpu} {
+		if dir != "" && !slices.Contains(d, dir) {
+			d = append(d, dir)
+		}
 	}
 	return d
 }
 
-// limits reports the two limits as the groups hold them.
-func (g *cgroup) limits() (pids, memory Limit) {
+// limits reports the limits as the groups hold them.
+func (g *cgroup) limits() (pids, memory, cpu Limit) {
 	by := fmt.Sprintf("cgroup%d", g.version)
-	pids, memory = Limit{Name: "pids", By: "none"}, Limit{Name: "memory", By: "none"}
+	pids, memory, cpu = Limit{Name: "pids", By: "none"}, Limit{Name: "memory", By: "none"}, Limit{Name: "cpu_milli", By: "none"}
+	if g.cpu != "" {
+		cpu.By = by
+		quota, period := readInt(g.cpu, "cpu.cfs_quota_us"), readInt(g.cpu, "cpu.cfs_period_us")
+		if g.version == 2 {
+			quota, period = readPair(g.cpu, "cpu.max")
+		}
+		if period > 0 {
+			cpu.Value = quota * 1000 / period
+		}
+		cpu.Hit = readKey(g.cpu, "cpu.stat", "nr_throttled") > 0
+	}
 	if g.pids != "" {
 		pids.By = by
 		pids.Value = readInt(g.pids, "pids.max")
@@ -212,7 +237,7 @@ func (g *cgroup) limits() (pids, memory Limit) {
 			memory.Hit = readKey(g.memory, "memory.oom_control", "oom_kill") > 0
 		}
 	}
-	return pids, memory
+	return pids, memory, cpu
 }
 
 // remove deletes the groups. The last process may still be on its way out.
@@ -234,6 +259,17 @@ func readInt(dir, file string) int64 {
 	}
 	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	return n
+}
+
+func readPair(dir, file string) (a, b int64) {
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return 0, 0
+	}
+	if _, err := fmt.Sscan(string(text), &a, &b); err != nil {
+		return 0, 0
+	}
+	return a, b
 }
 
 func readKey(dir, file, key string) int64 {

@@ -253,6 +253,9 @@ func (e engine) create(ctx context.Context, spec Spec, im image) (*container, er
 		"--ulimit", "core=0", "--shm-size", strconv.FormatInt(l.Disk, 10), "--no-healthcheck",
 		"--mount", "type=volume,dst=" + entryDir, "--entrypoint", entryDir + "/init",
 	}
+	if l.CPU > 0 {
+		args = append(args, "--cpus", strconv.FormatFloat(float64(l.CPU)/1000, 'f', 3, 64))
+	}
 	options := fmt.Sprintf(":rw,exec,nosuid,nodev,size=%d,nr_inodes=%d,uid=%d,gid=%d,mode=", l.Disk, l.Inodes, firstUID, firstUID)
 	for _, d := range []struct{ target, mode string }{{"/tmp", "1777"}, {"/var/tmp", "1777"}, {homeDir, "755"}} {
 		args = append(args, "--tmpfs", d.target+options+d.mode)
@@ -321,23 +324,26 @@ func (c *container) judge(ctx context.Context, iso *Isolation, inner Isolation, 
 
 // limits adds what the engine enforces, as it has recorded it.
 func (c *container) limits(ctx context.Context, inner []Limit, l Limits) []Limit {
-	text, err := c.engine.output(ctx, "inspect", "--format", "{{.HostConfig.PidsLimit}} {{.HostConfig.Memory}} {{.State.OOMKilled}}", c.id)
+	text, err := c.engine.output(ctx, "inspect", "--format", "{{.HostConfig.PidsLimit}} {{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{.State.OOMKilled}}", c.id)
 	f := strings.Fields(text)
 	list := slices.Clone(inner)
 	for i := range list {
 		m := &list[i]
 		switch m.Name {
-		case "pids", "memory":
-			if err != nil || len(f) != 3 {
+		case "pids", "memory", "cpu_milli":
+			if err != nil || len(f) != 4 {
 				continue
 			}
-			v := f[0]
-			if m.Name == "memory" {
+			v, unit := f[0], int64(1)
+			switch m.Name {
+			case "memory":
 				v = f[1]
-				m.Hit = m.Hit || f[2] == "true"
+				m.Hit = m.Hit || f[3] == "true"
+			case "cpu_milli":
+				v, unit = f[2], 1_000_000
 			}
 			if n, err := strconv.ParseInt(v, 10, 64); err == nil && n > 0 {
-				m.By, m.Value = c.engine.name, n
+				m.By, m.Value = c.engine.name, n/unit
 			}
 		case "disk":
 			m.By, m.Value = "tmpfs", l.Disk

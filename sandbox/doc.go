@@ -158,6 +158,7 @@
 //	          threads of process 1, about eight, count
 //	memory    cgroup 2 or 1, else the supervisor looks every 100 ms and kills
 //	          (polled). Never RLIMIT_AS, which Go and Java do not survive
+//	cpu       a share of the processors, if one is asked for: cgroup 2 or 1
 //	disk      the size and inode count of the one tmpfs behind all writable
 //	          places; pages there count as memory where a cgroup counts.
 //	          Writable mounts are not limited

@@ -82,7 +82,7 @@ func checkLandlock() Check {
 func checkCgroups() Check {
 	g := newCgroup(DefaultLimits())
 	defer g.remove()
-	pids, memory := g.limits()
+	pids, memory, _ := g.limits()
 	c := Check{Name: "cgroups", Detail: "pids by " + pids.By + ", memory by " + memory.By}
 	if c.OK = g.pids != "" && g.memory != ""; !c.OK {
 		c.Fix = "run as root, or under systemd-run --user --scope -p Delegate=yes; until then processes are limited by rlimit and memory is polled"

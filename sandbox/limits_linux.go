@@ -7,7 +7,7 @@ import "io"
 // limits reports every bound with its enforcer, read back.
 func (a *attempt) limits(end *endReport) {
 	r, l := &a.result, a.spec.Limits
-	pids, memory := a.cgroup.limits()
+	pids, memory, cpu := a.cgroup.limits()
 	if pids.By == "none" && a.usage.Pids > 0 {
 		pids.By, pids.Value = "rlimit", a.usage.Pids
 	}
@@ -35,7 +35,7 @@ func (a *attempt) limits(end *endReport) {
 	}
 	r.Isolation.Limits = []Limit{
 		{Name: "wall_ms", By: "supervisor", Value: l.Wall.Milliseconds(), Peak: r.End.Sub(r.Start).Milliseconds(), Hit: r.State == StateTimeout},
-		pids, memory, disk, inodes,
+		pids, memory, cpu, disk, inodes,
 		{Name: "stdout", By: "supervisor", Value: l.Output, Peak: r.Stdout.Total, Hit: r.Stdout.Total > l.Output},
 		{Name: "stderr", By: "supervisor", Value: l.Output, Peak: r.Stderr.Total, Hit: r.Stderr.Total > l.Output},
 		{Name: "file_bytes", By: "supervisor", Value: l.FileBytes, Peak: fileBytes},

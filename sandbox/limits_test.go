@@ -5,6 +5,7 @@ package sandbox
 import (
 	"errors"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -178,6 +179,24 @@ func TestEvents(t *testing.T) {
 		r := &fileReader{events: strings.NewReader(in), buf: buf, left: 4}
 		if b, err := io.ReadAll(r); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%q: read %q, %v", in, b, err)
+		}
+	}
+}
+
+// TestCPULimit: a share of a processor is kept, and read back from who keeps it.
+func TestCPULimit(t *testing.T) {
+	t.Parallel()
+	for _, mode := range allModes(t) {
+		r, _ := mustRun(t, mode, Spec{Argv: sh("while :; do :; done"), Limits: Limits{Wall: 600 * time.Millisecond, CPU: 200}})
+		l := limit(t, r, "cpu_milli")
+		if l.By == "none" {
+			if os.Geteuid() == 0 {
+				t.Logf("%s: this host has no cpu cgroup", mode)
+			}
+			continue
+		}
+		if l.Value != 200 || !l.Hit || r.CPU > 400*time.Millisecond {
+			t.Errorf("%s: %+v, %v of CPU time", mode, l, r.CPU)
 		}
 	}
 }

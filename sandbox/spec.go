@@ -64,6 +64,7 @@ type Limits struct {
 	Wall      time.Duration // from the start of the command to the end of its first process
 	Pids      int           // processes and threads
 	Memory    int64         // bytes, files in memory included where a cgroup counts
+	CPU       int           // thousandths of a processor, for all processes together; 0 is no limit
 	Output    int64         // bytes kept of stdout and of stderr, each
 	Disk      int64         // bytes in all writable places that are not Writable mounts
 	Inodes    int64         // files in the same places
@@ -210,7 +211,7 @@ func (s Spec) withDefaults() (Spec, error) {
 // WithDefaults returns l with the values of [DefaultLimits] in its zero fields:
 // what a command under l is held to. A negative limit is an error.
 func (l Limits) WithDefaults() (Limits, error) {
-	if l.Wall < 0 || l.Pids < 0 || l.Memory < 0 || l.Output < 0 || l.Disk < 0 || l.Inodes < 0 || l.Files < 0 || l.FileBytes < 0 {
+	if l.Wall < 0 || l.Pids < 0 || l.Memory < 0 || l.CPU < 0 || l.Output < 0 || l.Disk < 0 || l.Inodes < 0 || l.Files < 0 || l.FileBytes < 0 {
 		return Limits{}, errors.New("sandbox spec: negative limit")
 	}
 	if l.Pids > 0 && l.Pids < minPids {
