@@ -58,7 +58,7 @@ func fileRows() []Row {
 			Try: runFileCap, Control: fileCapWorks},
 		{ID: "38", Name: "leave a setuid program for the host", Want: []string{"ok"}, Own: true, Why: "making one is allowed: what counts is that none arrives",
 			Try: makeSetuid, Control: makeSetuidHere, After: noSetuid},
-		{ID: "41", Name: "make a file immutable (chattr +i)", Want: []string{"EPERM", "ENOTTY", "EOPNOTSUPP"}, Why: "EPERM for lack of CAP_LINUX_IMMUTABLE; ENOTTY or EOPNOTSUPP where the file system has no such flag",
+		{ID: "41", Name: "make a file immutable (chattr +i)", Want: []string{"EPERM", "ENOTTY", "ENOTSUP"}, Why: "EPERM for lack of CAP_LINUX_IMMUTABLE; ENOTTY or ENOTSUP where the file system has no such flag",
 			Try: immutable, Control: mayRefuse(here(immutable))},
 		{ID: "41b", Name: "block clean-up by modes and extended attributes", Want: []string{"ok"}, Own: true, Why: "doing it is allowed: what counts is that nothing stays. No control: outside it would stay",
 			Try: litter, After: workEmpty},
