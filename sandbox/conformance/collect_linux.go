@@ -22,7 +22,6 @@ const reports = "/tmp/reports"
 // collectRows attack whoever reads the files that a command leaves behind, and
 // whoever clears them away.
 func collectRows() []Row {
-	const inWalls = "what is collected exists only inside"
 	var swapped, named swap
 	rows := []Row{
 		{ID: "24", Name: "swap a folder for a symbolic link while the report is read", Try: swapFolders,

@@ -50,8 +50,10 @@ func fileRows() []Row {
 			Try: opens("/dev/kmsg", unix.O_RDONLY), Control: mayRefuse(here(opens("/dev/kmsg", unix.O_RDONLY)))},
 		{ID: "28c", Name: "open /dev/mem", Want: []string{"ENOENT", "EACCES"}, Why: absentOrDenied,
 			Try: opens("/dev/mem", unix.O_RDONLY), Control: mayRefuse(here(opens("/dev/mem", unix.O_RDONLY)))},
-		{ID: "28d", Name: "find any device of the host but null, zero, full, random, urandom, ptmx", Want: []string{"none"}, Level: sandbox.LevelContainer,
+		{ID: "28d", Name: "find any device of the host but null, zero, full, random, urandom, ptmx, tty", Want: []string{"none"}, Level: sandbox.LevelContainer,
 			Try: strangeDevices, Control: func(o *Outside) string { return found(strangeDevices(&Inside{Outside: *o})) }},
+		{ID: "28e", Name: "open /dev/tty", Want: []string{"ENOENT", "ENXIO"}, Why: "ENXIO where the tree has it, and there is no terminal. No control: who runs this need not have one",
+			Try: opens("/dev/tty", unix.O_RDWR)},
 		{ID: "36", Name: "become root by a setuid program", Want: []string{"own uid"}, Needs: all(rootOnly, setuidTmp),
 			Try: runSetuid, Control: setuidWorks},
 		{ID: "37", Name: "gain a capability by a program with file capabilities", Want: []string{"none"}, Needs: all(rootOnly, setuidTmp),
@@ -196,7 +198,7 @@ func openDisk(in *Inside) string {
 
 // strangeDevices names a device that a test suite has no use for.
 func strangeDevices(in *Inside) string {
-	ordinary := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx"}
+	ordinary := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/tty"}
 	for _, p := range in.Devices {
 		if slices.Contains(ordinary, p) {
 			continue
@@ -239,8 +241,15 @@ func runSetuid(in *Inside) string {
 // nobodyID is who tries outside what privileges a program gives.
 const nobodyID = 65534
 
-func asNobody(name string, arg ...string) (string, error) {
-	c := exec.Command(name, arg...)
+// asNobody executes a program that its user need not be able to reach by path.
+func asNobody(program string, arg ...string) (string, error) {
+	f, err := os.Open(program)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	c := exec.Command("/proc/self/fd/3", arg...)
+	c.Args[0], c.Dir, c.ExtraFiles = filepath.Base(program), "/", []*os.File{f}
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyID, Gid: nobodyID}}
 	out, err := c.Output()
 	return string(out), err

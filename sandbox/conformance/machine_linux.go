@@ -120,19 +120,26 @@ func program32(in *Inside) string {
 		return "execute: " + ended(err)
 	}
 	c.Wait()
-	switch ws, _ := c.ProcessState.Sys().(syscall.WaitStatus); {
-	case ws.Signaled() && ws.Signal() == unix.SIGILL:
+	ws, _ := c.ProcessState.Sys().(syscall.WaitStatus)
+	if !ws.Signaled() {
+		return "did not run"
+	}
+	switch ws.Signal() {
+	case unix.SIGILL:
 		return "ENOSYS"
-	case ws.Signaled() && ws.Signal() == unix.SIGSEGV:
+	case unix.SIGSEGV:
 		return "ok"
-	default:
+	case unix.SIGTRAP:
+		return "EPERM"
+	case unix.SIGFPE:
 		return "another errno"
 	}
+	return "died"
 }
 
 // elf32 returns a static i386 program. It asks for the id of its process
-// keyring and then executes ud2 after ENOSYS, hlt after success and int3 else:
-// with every system call refused, it could not even exit.
+// keyring and then executes ud2 after ENOSYS, hlt after success, int3 after EPERM
+// and divides by zero else: with every system call refused, it could not even exit.
 func elf32() []byte {
 	const base, entry = 0x08048000, 52 + 32
 	code := []byte{
@@ -142,9 +149,13 @@ func elf32() []byte {
 		0xba, 0x01, 0x00, 0x00, 0x00, // mov edx, 1 (create)
 		0xcd, 0x80, // int 0x80
 		0x83, 0xf8, 0xda, // cmp eax, -38 (ENOSYS)
-		0x74, 0x05, // je to ud2
+		0x74, 0x0e, // je to ud2
 		0x85, 0xc0, // test eax, eax
-		0x79, 0x03, // jns to hlt
+		0x79, 0x0c, // jns to hlt
+		0x83, 0xf8, 0xff, // cmp eax, -1 (EPERM)
+		0x74, 0x04, // je to int3
+		0x31, 0xc9, // xor ecx, ecx
+		0xf7, 0xf1, // div ecx
 		0xcc,       // int3
 		0x0f, 0x0b, // ud2
 		0xf4, // hlt
