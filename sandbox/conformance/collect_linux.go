@@ -206,7 +206,7 @@ func fillDisk(*Inside) string {
 // path costs Landlock a step up to the root, so pieces are dug near the root
 // and then hung below each other, the last one first.
 func digDeep(*Inside) string {
-	const pieces, depth = 100, 1000
+	const pieces, depth = 1000, 100
 	tmp, err := unix.Open("/tmp", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ended(err)

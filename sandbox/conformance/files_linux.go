@@ -56,6 +56,10 @@ func fileRows() []Row {
 			Try: opens("/dev/tty", unix.O_RDWR)},
 		{ID: "36", Name: "become root by a setuid program", Want: []string{"own uid"}, Needs: all(rootOnly, setuidTmp),
 			Try: runSetuid, Control: setuidWorks},
+		{ID: "36b", Name: "become root by setresuid", Want: []string{"EPERM", "EINVAL"}, Why: "EINVAL in mode userns, where there is no uid 0",
+			Try: becomeRoot, Control: mayRefuse(here(becomeRoot))},
+		{ID: "36c", Name: "give a file to root", Want: []string{"EPERM", "EINVAL"}, Why: "EINVAL in mode userns, where there is no uid 0",
+			Try: giveToRoot, Control: mayRefuse(here(giveToRoot))},
 		{ID: "37", Name: "gain a capability by a program with file capabilities", Want: []string{"none"}, Needs: all(rootOnly, setuidTmp),
 			Try: runFileCap, Control: fileCapWorks},
 		{ID: "38", Name: "leave a setuid program for the host", Want: []string{"ok"}, Own: true, Why: "making one is allowed: what counts is that none arrives",
@@ -65,7 +69,7 @@ func fileRows() []Row {
 		{ID: "41b", Name: "block clean-up by modes and extended attributes", Want: []string{"ok"}, Own: true, Why: "doing it is allowed: what counts is that nothing stays. No control: outside it would stay",
 			Try: litter, After: workEmpty},
 	}
-	for _, w := range []struct{ id, dir string }{{"22", "/usr/bin"}, {"22b", "/etc"}, {"22f", "/run"}} {
+	for _, w := range []struct{ id, dir string }{{"22", "/usr/bin"}, {"22b", "/etc"}, {"22f", "/run"}, {"22h", "/"}, {"22i", "/dev"}} {
 		rows = append(rows, Row{ID: w.id, Name: "create a file in " + w.dir, Want: []string{"EROFS", "EACCES"}, Why: readOnlyOrDenied,
 			Try: func(in *Inside) string { return create(w.dir, in.Secret) }, Control: mayRefuse(writable(w.dir))})
 	}
@@ -274,6 +278,17 @@ func effective(status string) string {
 		return "none"
 	}
 	return "has " + value
+}
+
+func becomeRoot(*Inside) string { return ended(raw(unix.SYS_SETRESUID, 0, 0, 0)) }
+
+func giveToRoot(in *Inside) string {
+	p := filepath.Join(in.Work, "given")
+	if err := os.WriteFile(p, nil, 0o600); err != nil {
+		return "write: " + ended(err)
+	}
+	defer os.Remove(p)
+	return ended(os.Chown(p, 0, 0))
 }
 
 func runFileCap(in *Inside) string {

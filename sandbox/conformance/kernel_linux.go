@@ -31,6 +31,7 @@ func kernelRows() []Row {
 		{ID: "46e", Name: "new uts namespace (unshare)", Try: namespace(unix.CLONE_NEWUTS), Control: mayRefuse(asRoot("46e"))},
 		{ID: "46f", Name: "new cgroup namespace (unshare)", Try: namespace(unix.CLONE_NEWCGROUP), Control: mayRefuse(asRoot("46f"))},
 		{ID: "46g", Name: "new time namespace (unshare)", Try: namespace(unix.CLONE_NEWTIME), Control: mayRefuse(asRoot("46g"))},
+		{ID: "46h", Name: "new mount namespace (clone)", Try: cloneMount, Control: mayRefuse(asRoot("46h"))},
 		{ID: "47", Name: "open /proc/PPID/ns/mnt", Want: []string{"EACCES"},
 			Try: onParent(openNS), Control: onVictim(openNS)},
 		{ID: "47b", Name: "join a namespace (setns)", Try: setNS, Control: mayRefuse(asRoot("47b"))},
@@ -65,6 +66,10 @@ func kernelRows() []Row {
 
 func cloneUser(*Inside) string {
 	return ended(raw(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0))
+}
+
+func cloneMount(*Inside) string {
+	return ended(raw(unix.SYS_CLONE, unix.CLONE_NEWNS|uintptr(unix.SIGCHLD), 0))
 }
 
 func clone3User(*Inside) string {

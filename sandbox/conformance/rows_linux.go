@@ -26,7 +26,13 @@ func Rows() []Row {
 		kernelRows(),
 		machineRows(),
 	)
-	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(number(a.ID), number(b.ID)) })
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		n := number(a.ID)
+		if n == last {
+			return cmp.Compare(n, number(b.ID))
+		}
+		return cmp.Or(cmp.Compare(n, number(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
 	return rows
 }
 
@@ -34,10 +40,13 @@ func Rows() []Row {
 func number(id string) int {
 	n, err := strconv.Atoi(strings.TrimRight(id, "abcdefghijklmnopqrstuvwxyz"))
 	if err != nil {
-		return math.MaxInt
+		return last
 	}
 	return n
 }
+
+// last is where rows without a number go, in the order in which they are given.
+const last = math.MaxInt
 
 // table is what the processes inside and outside look rows up in.
 var table = Rows
