@@ -46,7 +46,10 @@ func open(p string, flags int) string {
 	return ended(err)
 }
 
-// raw makes a system call. A child that it may have made ends at once.
+// raw makes a system call. A child that it may have made ends at once. Pointers
+// are converted in the call.
+//
+//go:uintptrescapes
 func raw(trap uintptr, a ...uintptr) error {
 	var p [6]uintptr
 	copy(p[:], a)
@@ -65,6 +68,8 @@ func raw(trap uintptr, a ...uintptr) error {
 }
 
 // rawFD makes a system call that returns a descriptor.
+//
+//go:uintptrescapes
 func rawFD(trap uintptr, a ...uintptr) (int, error) {
 	var p [6]uintptr
 	copy(p[:], a)
@@ -74,6 +79,9 @@ func rawFD(trap uintptr, a ...uintptr) (int, error) {
 	}
 	return int(r), nil
 }
+
+// cstr returns a string as the kernel reads it.
+func cstr(s string) *byte { return &append([]byte(s), 0)[0] }
 
 // closing closes a descriptor that should not have been had.
 func closing(fd int, err error) string {

@@ -54,17 +54,17 @@ func kexec(*Inside) string {
 }
 
 func loadModule(*Inside) string {
-	return past(raw(unix.SYS_INIT_MODULE, 0, 0, cstring("")), unix.ENOEXEC)
+	return past(raw(unix.SYS_INIT_MODULE, 0, 0, uintptr(unsafe.Pointer(cstr("")))), unix.ENOEXEC)
 }
 
 func removeModule(*Inside) string {
-	return past(raw(unix.SYS_DELETE_MODULE, cstring("no such module"), unix.O_NONBLOCK), unix.ENOENT)
+	return past(raw(unix.SYS_DELETE_MODULE, uintptr(unsafe.Pointer(cstr("no such module"))), unix.O_NONBLOCK), unix.ENOENT)
 }
 
 func reboot(*Inside) string { return past(raw(unix.SYS_REBOOT, 0, 0, 0, 0), unix.EINVAL) }
 
 func swapOn(*Inside) string {
-	return past(raw(unix.SYS_SWAPON, cstring("/no such file"), 0), unix.ENOENT)
+	return past(raw(unix.SYS_SWAPON, uintptr(unsafe.Pointer(cstr("/no such file"))), 0), unix.ENOENT)
 }
 
 // setNoTime sets neither the time nor the zone.

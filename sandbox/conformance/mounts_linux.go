@@ -14,9 +14,7 @@ import (
 
 // mountRows try to change the tree that the command sees.
 func mountRows() []Row {
-	empty, slash := cstring(""), cstring("/")
-	tmpfs := cstring("tmpfs")
-	here := ^uintptr(99) // AT_FDCWD
+	const here = ^uintptr(99) // AT_FDCWD
 	rows := []Row{
 		{ID: "26", Name: "move the work folder away", Level: sandbox.LevelContainer, Want: []string{"EBUSY", "EACCES"}, Why: "EBUSY: it is a mount point; EACCES where the folder above it is not the command's, which is asked first. A mount point exists only inside",
 			Try: func(in *Inside) string { return ended(os.Rename(in.Work, filepath.Join("/tmp", in.Secret+"-moved"))) }},
@@ -27,13 +25,17 @@ func mountRows() []Row {
 		{ID: "31", Name: "mount", Try: func(*Inside) string { return ended(unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "")) }},
 		{ID: "32", Name: "unmount /proc", Try: unmount},
 		{ID: "33", Name: "clone a mount (open_tree)", Try: func(*Inside) string {
-			return closing(rawFD(unix.SYS_OPEN_TREE, here, slash, unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE))
+			return closing(rawFD(unix.SYS_OPEN_TREE, here, uintptr(unsafe.Pointer(cstr("/"))), unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE))
 		}},
-		{ID: "33b", Name: "open a file system (fsopen)", Try: func(*Inside) string { return closing(rawFD(unix.SYS_FSOPEN, tmpfs, 0)) }},
+		{ID: "33b", Name: "open a file system (fsopen)", Try: func(*Inside) string {
+			return closing(rawFD(unix.SYS_FSOPEN, uintptr(unsafe.Pointer(cstr("tmpfs"))), 0))
+		}},
 		{ID: "33c", Name: "move a mount (move_mount)", Try: func(*Inside) string {
-			return past(raw(unix.SYS_MOVE_MOUNT, ^uintptr(0), empty, here, slash, unix.MOVE_MOUNT_F_EMPTY_PATH), unix.EBADF)
+			return past(raw(unix.SYS_MOVE_MOUNT, ^uintptr(0), uintptr(unsafe.Pointer(cstr(""))), here, uintptr(unsafe.Pointer(cstr("/"))), unix.MOVE_MOUNT_F_EMPTY_PATH), unix.EBADF)
 		}},
-		{ID: "33d", Name: "pick a file system (fspick)", Try: func(*Inside) string { return past(rawPick(here, slash), unix.EINVAL) }},
+		{ID: "33d", Name: "pick a file system (fspick)", Try: func(*Inside) string {
+			return closing(rawFD(unix.SYS_FSPICK, here, uintptr(unsafe.Pointer(cstr("/"))), 0))
+		}},
 		{ID: "33e", Name: "pivot_root", Try: func(*Inside) string { return past(unix.PivotRoot("/", "/"), unix.EBUSY, unix.EINVAL) }},
 		{ID: "34", Name: "mount /usr writable again", Try: remount},
 		{ID: "34b", Name: "make /usr writable (mount_setattr)", Try: setAttr},
@@ -51,23 +53,6 @@ func mountRows() []Row {
 			Try:     onParent(func(dir string, _ int) string { return open(dir+"/root/", unix.O_RDONLY) }),
 			Control: onVictim(func(dir string, _ int) string { return open(dir+"/root/", unix.O_RDONLY) })},
 	)
-}
-
-// cstring returns the address of a NUL-terminated string that is never freed.
-func cstring(s string) uintptr {
-	b := append([]byte(s), 0)
-	keep = append(keep, b)
-	return uintptr(unsafe.Pointer(&b[0]))
-}
-
-var keep [][]byte
-
-func rawPick(dir, path uintptr) error {
-	fd, err := rawFD(unix.SYS_FSPICK, dir, path, 0)
-	if err == nil {
-		unix.Close(fd)
-	}
-	return err
 }
 
 func replaceProgram(in *Inside) string {

@@ -70,7 +70,6 @@ func traceable() string {
 func processRows() []Row {
 	environ := func(dir string, _ int) string { return open(dir+"/environ", unix.O_RDONLY) }
 	mem := func(dir string, _ int) string { return open(dir+"/mem", unix.O_RDWR) }
-	seize := func(_ string, pid int) string { return ended(raw(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid))) }
 	fds := func(dir string, _ int) string { _, err := os.ReadDir(dir + "/fd"); return ended(err) }
 	link := func(name string) func(string, int) string {
 		return func(dir string, _ int) string { _, err := os.Readlink(dir + "/" + name); return ended(err) }
@@ -90,8 +89,8 @@ func processRows() []Row {
 		row("2", "read /proc/PPID/environ", restricted, onParent(environ), onVictim(environ), "EACCES"),
 		because(row("2b", "read the supervisor's environment", restricted, readSupervisor, superviseEnviron, "ENOENT", "EACCES"), hiddenOrForeign, nil),
 		because(row("3", "open /proc/PPID/mem for writing", restricted, onParent(mem), onVictim(mem), "EACCES"), "", traceable),
-		because(row("4", "trace the parent", restricted, onParent(seize), onVictim(seize), "EPERM"), "", traceable),
-		because(row("4b", "trace a process of the host", restricted, foreign(seize, "ESRCH"), onVictim(seize), "ESRCH", "EPERM"), hiddenOrForeign, traceable),
+		because(row("4", "trace the parent", restricted, onParent(seize), onVictim(seizeAndLeave), "EPERM"), "", traceable),
+		because(row("4b", "trace a process of the host", restricted, foreign(seize, "ESRCH"), onVictim(seizeAndLeave), "ESRCH", "EPERM"), hiddenOrForeign, traceable),
 		row("5", "list the parent's descriptors", restricted, onParent(fds), onVictim(fds), "EACCES"),
 		row("5b", "read the link /proc/PPID/exe", restricted, onParent(link("exe")), onVictim(link("exe")), "EACCES"),
 		row("5c", "read the link /proc/PPID/root", restricted, onParent(link("root")), onVictim(link("root")), "EACCES"),
@@ -118,6 +117,25 @@ func processRows() []Row {
 		because(row("21c", "read kernel addresses in /proc/kallsyms", restricted, addresses, mayRefuse(here(addresses)), "none", "EACCES"), "EACCES where it is masked", nil),
 		row("21d", "read the kernel's log (syslog)", restricted, kernelLog, mayRefuse(here(kernelLog)), "EPERM"),
 	}
+}
+
+func seize(_ string, pid int) string {
+	return ended(raw(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid)))
+}
+
+// seizeAndLeave lets go of the process, so that it can be seized again.
+func seizeAndLeave(dir string, pid int) string {
+	if got := seize(dir, pid); got != "ok" {
+		return got
+	}
+	if err := unix.PtraceInterrupt(pid); err != nil {
+		return "interrupt: " + ended(err)
+	}
+	var ws unix.WaitStatus
+	if _, err := unix.Wait4(pid, &ws, unix.WALL, nil); err != nil {
+		return "wait: " + ended(err)
+	}
+	return ended(unix.PtraceDetach(pid))
 }
 
 // readInit tells an environment that anybody may see from a foreign one.
