@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/truegreen-dev/truegreen/sandbox"
 	"github.com/truegreen-dev/truegreen/sandbox/conformance"
@@ -37,11 +40,16 @@ type attackRow struct {
 
 // selftestSandbox attacks the sandbox in every mode.
 func (a *app) selftestSandbox(ctx context.Context, matrix bool) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // nothing planted is to stay behind
+	defer stop()
 	var modes []attacked
 	var columns []conformance.Column
 	offered, sound := false, true
 	for _, mode := range conformance.Modes() {
 		outcomes, err := conformance.Run(ctx, mode)
+		if ctx.Err() != nil {
+			return exitCode(130)
+		}
 		m := attack(mode, outcomes, err)
 		offered = offered || m.Offered
 		sound = sound && (!m.Offered || m.Error == "" && m.Open == 0 && m.Broken == 0)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -246,6 +247,30 @@ func TestSabotage(t *testing.T) {
 		if w := want[strings.TrimPrefix(o.Row.ID, "must-")]; o.Status != w[0] || o.Got != w[1] {
 			t.Errorf("%s: %s, %q: want %s, %q", o.Row.ID, o.Status, o.Got, w[0], w[1])
 		}
+	}
+}
+
+// TestNothingLeft: of a run that ends, and of one that is interrupted, nothing stays.
+func TestNothingLeft(t *testing.T) {
+	mode := offered(t)
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ended, cancel := context.WithCancel(t.Context())
+	rows := slices.DeleteFunc(Rows(), func(r Row) bool { return r.Own || r.Level < sandbox.LevelContainer })
+	for _, ctx := range []context.Context{t.Context(), ended} {
+		if ctx == ended {
+			time.AfterFunc(200*time.Millisecond, cancel)
+		}
+		if _, err := run(ctx, mode, rows, nil); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+			t.Errorf("it left %v (%v)", left, err)
+		}
+	}
+	<-ended.Done()
+	if _, err := Run(ended, mode); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled before: %v", err)
 	}
 }
 

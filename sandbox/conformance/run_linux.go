@@ -55,7 +55,11 @@ func run(ctx context.Context, mode sandbox.Mode, rows []Row, as *syscall.Credent
 	if err != nil {
 		return nil, fmt.Errorf("conformance: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() {
+		// The supervisor cleans up after itself, unless it was killed.
+		os.RemoveAll(dir)
+		os.Remove(belowRun(filepath.Base(dir)))
+	}()
 	if as != nil {
 		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
 			return nil, fmt.Errorf("conformance: %w", err)
@@ -73,7 +77,7 @@ func run(ctx context.Context, mode sandbox.Mode, rows []Row, as *syscall.Credent
 	cmd.Args[0] = nameSupervisor
 	cmd.Dir = "/"
 	cmd.Env = append(cmd.Environ(), planted(filepath.Base(dir))...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setpgid: true} // whether a terminal interrupts it is for the caller to say
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -113,6 +117,9 @@ func planted(secret string) []string {
 }
 
 const envName = "TRUEGREEN_CONFORMANCE_SECRET"
+
+// belowRun is the path of [Outside].Run.
+func belowRun(secret string) string { return filepath.Join("/run", secret) }
 
 // programDir is where, in the directory of a run, the program is.
 const programDir = "program"

@@ -201,7 +201,7 @@ func (t *targets) privileged(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	p := filepath.Join("/run", t.Secret)
+	p := belowRun(t.Secret)
 	if err := os.WriteFile(p, []byte(t.Secret), 0o600); err == nil {
 		t.Run = p
 		if err := os.Chmod(p, 0o644); err != nil {
