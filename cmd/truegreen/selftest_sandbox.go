@@ -28,6 +28,11 @@ type attacked struct {
 	Rows         []attackRow  `json:"rows,omitempty"`
 }
 
+// well reports whether every attempt that counts ended as it must, and some did.
+func (m *attacked) well() bool {
+	return m.Offered && m.Error == "" && m.Open == 0 && m.Broken == 0 && m.Held > 0
+}
+
 type attackRow struct {
 	ID     string   `json:"id"`
 	Name   string   `json:"name"`
@@ -52,7 +57,7 @@ func (a *app) selftestSandbox(ctx context.Context, matrix bool) error {
 		}
 		m := attack(mode, outcomes, err)
 		offered = offered || m.Offered
-		sound = sound && (!m.Offered || m.Error == "" && m.Open == 0 && m.Broken == 0)
+		sound = sound && (!m.Offered || m.well())
 		if !a.json && !matrix {
 			a.printAttacked(&m)
 		}
@@ -105,6 +110,9 @@ func attack(mode sandbox.Mode, outcomes []conformance.Outcome, err error) attack
 	for _, o := range outcomes {
 		m.Level = o.Level.String()
 		*counts[o.Status]++
+		if o.Level == sandbox.LevelNone && m.Error == "" {
+			m.Error = "the level measured is none: nothing was promised, so nothing held"
+		}
 		m.Rows = append(m.Rows, attackRow{
 			ID: o.Row.ID, Name: o.Row.Name, Level: o.Row.Level.String(), Want: o.Row.Want, Got: o.Got, Status: o.Status, Why: o.Why,
 		})
@@ -118,7 +126,7 @@ func (a *app) printAttacked(m *attacked) {
 		return
 	}
 	mark := a.color("32", "ok  ")
-	if m.Error != "" || m.Open+m.Broken > 0 {
+	if !m.well() {
 		mark = a.color("31", "FAIL")
 	}
 	fmt.Fprintf(a.out, "%s  %-10s level %s: %d attempts held, %d needs met, %d open, %d broken, %d not promised, %d not exercised\n",

@@ -123,6 +123,9 @@ func TestHolds(t *testing.T) {
 						t.Errorf("row %s does not say why it was not exercised", o.Row.ID)
 					}
 				case NotPromised:
+					if p.mode != sandbox.ModeRootDrop && p.mode != sandbox.ModeUserNS {
+						continue
+					}
 					t.Errorf("row %s, %s: level %s was measured", o.Row.ID, o.Row.Name, o.Level)
 				default:
 					t.Errorf("row %s, %s: %s: got %s, want %v", o.Row.ID, o.Row.Name, o.Status, o.Got, o.Row.Want)
@@ -256,6 +259,7 @@ func TestNothingLeft(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	ended, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	rows := slices.DeleteFunc(Rows(), func(r Row) bool { return r.Own || r.Level < sandbox.LevelContainer })
 	for _, ctx := range []context.Context{t.Context(), ended} {
 		if ctx == ended {
