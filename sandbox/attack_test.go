@@ -49,115 +49,15 @@ type trick struct {
 	try  func() error
 }
 
-// attempts lists what must not work. args: pid of a foreign process, path of
-// a foreign file, TCP port, UDP port, abstract name, path of a socket.
+// attempts lists what must not work on the network: processes, files and the
+// kernel are in package conformance. args: TCP port, UDP port, abstract name,
+// path of a socket.
 func attempts(args []string) []trick {
-	pid, _ := strconv.Atoi(args[0])
-	tcp, _ := strconv.Atoi(args[2])
-	udp, _ := strconv.Atoi(args[3])
-	victim := "/proc/" + args[0]
+	tcp, _ := strconv.Atoi(args[0])
+	udp, _ := strconv.Atoi(args[1])
 	var list []trick
 	add := func(name string, f func() error) { list = append(list, trick{name, f}) }
 	open := func(name, p string, flags int) { add(name, func() error { return openErr(p, flags) }) }
-	call := func(name string, trap uintptr, a ...uintptr) { add(name, func() error { return raw(trap, a...) }) }
-
-	// secrets and processes
-	open("environ-init", "/proc/1/environ", unix.O_RDONLY)
-	open("mem-init", "/proc/1/mem", unix.O_RDWR)
-	add("fds-init", func() error { _, err := os.ReadDir("/proc/1/fd"); return err })
-	add("exe-init", func() error { _, err := os.Readlink("/proc/1/exe"); return err })
-	add("root-init", func() error { _, err := os.Readlink("/proc/1/root"); return err })
-	add("ptrace-init", func() error {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		return unix.PtraceAttach(1)
-	})
-	add("vm-read-init", func() error {
-		var b [8]byte
-		local := []unix.Iovec{{Base: &b[0], Len: 8}}
-		_, err := unix.ProcessVMReadv(1, local, []unix.RemoteIovec{{Base: 0x400000, Len: 8}}, 0)
-		return err
-	})
-	add("getfd-init", func() error {
-		fd, err := unix.PidfdOpen(1, 0)
-		if err != nil {
-			return err
-		}
-		_, err = unix.PidfdGetfd(fd, 1, 0)
-		return err
-	})
-	add("term-init", func() error { return unix.Kill(1, unix.SIGTERM) })
-	add("segv-init", func() error { return unix.Kill(1, unix.SIGSEGV) })
-	open("environ-victim", victim+"/environ", unix.O_RDONLY)
-	add("kill-victim", func() error { return unix.Kill(pid, 0) })
-	add("nice-victim", func() error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 19) })
-	open("key-file", args[1], unix.O_RDONLY)
-	open("home-root", "/root", unix.O_RDONLY)
-	add("foreign-fds", func() error {
-		for fd := uintptr(3); fd < 256; fd++ {
-			if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-				return nil
-			}
-		}
-		return unix.EBADF
-	})
-	open("kcore", "/proc/kcore", unix.O_RDONLY)
-
-	// file system
-	for _, p := range []string{"/", "/usr/", "/usr/bin/", "/etc/", "/run/", "/dev/", "/opt/"} {
-		add("create-in-"+p, func() error { return create(p + "x") })
-	}
-	add("through-symlink", func() error {
-		os.Symlink("/usr/x", "/tmp/out")
-		return openErr("/tmp/out", unix.O_CREAT|unix.O_WRONLY)
-	})
-	add("hard-link", func() error { return unix.Link("/usr/bin/env", "/tmp/env") })
-	add("mknod-block", func() error { return unix.Mknod("/tmp/vda", unix.S_IFBLK|0o666, int(unix.Mkdev(254, 0))) })
-	open("dev-vda", "/dev/vda", unix.O_RDONLY)
-	open("dev-kmsg", "/dev/kmsg", unix.O_RDONLY)
-	open("dev-tty", "/dev/tty", unix.O_RDWR)
-	open("sys", "/sys", unix.O_RDONLY)
-	open("core-pattern", "/proc/sys/kernel/core_pattern", unix.O_WRONLY)
-	open("sysrq", "/proc/sysrq-trigger", unix.O_WRONLY)
-	add("setuid-0", func() error { return raw(unix.SYS_SETRESUID, 0, 0, 0) })
-	add("chown-0", func() error { create("/tmp/mine"); return os.Chown("/tmp", 0, 0) })
-	add("chroot", func() error { return unix.Chroot("/tmp") })
-	add("mount", func() error { return unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "") })
-	add("umount", func() error { return unix.Unmount("/proc", unix.MNT_DETACH) })
-	add("remount", func() error { return unix.Mount("", "/usr", "", unix.MS_REMOUNT|unix.MS_BIND, "") })
-	call("open_tree", unix.SYS_OPEN_TREE, 0, 0, 1)
-	call("fsopen", unix.SYS_FSOPEN, 0, 0)
-	call("setns", unix.SYS_SETNS, 0, 0)
-
-	// kernel surface
-	call("keyctl", unix.SYS_KEYCTL, 0, 0)
-	call("add_key", unix.SYS_ADD_KEY)
-	call("request_key", unix.SYS_REQUEST_KEY)
-	call("bpf", unix.SYS_BPF)
-	call("perf_event_open", unix.SYS_PERF_EVENT_OPEN)
-	call("io_uring_setup", unix.SYS_IO_URING_SETUP, 1)
-	call("userfaultfd", unix.SYS_USERFAULTFD, 1)
-	call("fanotify_init", unix.SYS_FANOTIFY_INIT)
-	call("open_by_handle_at", unix.SYS_OPEN_BY_HANDLE_AT)
-	call("kexec_load", unix.SYS_KEXEC_LOAD)
-	call("init_module", unix.SYS_INIT_MODULE)
-	call("swapon", unix.SYS_SWAPON)
-	call("syslog", unix.SYS_SYSLOG, 10)
-	call("clock_settime", unix.SYS_CLOCK_SETTIME)
-	for name, flag := range map[string]uintptr{
-		"user": unix.CLONE_NEWUSER, "mnt": unix.CLONE_NEWNS, "net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID, "time": unix.CLONE_NEWTIME,
-	} {
-		call("unshare-"+name, unix.SYS_UNSHARE, flag)
-		call("clone-"+name, unix.SYS_CLONE, flag|uintptr(unix.SIGCHLD))
-	}
-	call("clone3", unix.SYS_CLONE3)
-	call("newer-call", newestCall+1)
-	if runtime.GOARCH == "amd64" {
-		call("x32-getpid", 0x40000000|unix.SYS_GETPID)
-	}
-	call("tiocsti", unix.SYS_IOCTL, 0, unix.TIOCSTI)
-	call("tiocsti-high", unix.SYS_IOCTL, 0, unix.TIOCSTI|1<<32)
-	call("tioclinux", unix.SYS_IOCTL, 0, ioctlLinux)
 	for name, family := range map[string]int{
 		"vsock": unix.AF_VSOCK, "alg": unix.AF_ALG, "packet": unix.AF_PACKET, "bluetooth": unix.AF_BLUETOOTH, "tipc": unix.AF_TIPC, "xdp": unix.AF_XDP,
 	} {
@@ -168,7 +68,6 @@ func attempts(args []string) []trick {
 		return err
 	})
 
-	// network
 	add("tcp", func() error { return connect(unix.SOCK_STREAM, inet4(tcp)) })
 	add("udp", func() error { return sendUDP(udp, answerWait) })
 	add("route4", func() error {
@@ -180,8 +79,8 @@ func attempts(args []string) []trick {
 	add("metadata", func() error {
 		return connect(unix.SOCK_STREAM, &unix.SockaddrInet4{Port: 80, Addr: [4]byte{169, 254, 169, 254}})
 	})
-	add("abstract", func() error { return connect(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: args[4]}) })
-	add("path-socket", func() error { return connect(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: args[5]}) })
+	add("abstract", func() error { return connect(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: args[2]}) })
+	add("path-socket", func() error { return connect(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: args[3]}) })
 	open("docker-socket", "/var/run/docker.sock", unix.O_RDONLY)
 	return list
 }
@@ -189,12 +88,9 @@ func attempts(args []string) []trick {
 func raw(trap uintptr, a ...uintptr) error {
 	var p [6]uintptr
 	copy(p[:], a)
-	r, _, errno := unix.RawSyscall6(trap, p[0], p[1], p[2], p[3], p[4], p[5])
+	_, _, errno := unix.RawSyscall6(trap, p[0], p[1], p[2], p[3], p[4], p[5])
 	if errno != 0 {
 		return errno
-	}
-	if r == 0 && trap == unix.SYS_CLONE {
-		unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 	}
 	return nil
 }

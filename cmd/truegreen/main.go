@@ -14,11 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/truegreen-dev/truegreen/sandbox"
+	"github.com/truegreen-dev/truegreen/sandbox/conformance"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
 func main() {
-	sandbox.Child() // a stage of a sandbox, or the process that signs
+	sandbox.Child()     // a stage of a sandbox, or the process that signs
+	conformance.Child() // a part of the self-test of the sandbox
 	hideEnvironment(len(os.Args) > 1 && os.Args[1] == "run")
 	os.Exit(run(os.Args[1:]))
 }

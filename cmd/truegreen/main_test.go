@@ -19,12 +19,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/truegreen-dev/truegreen/sandbox"
+	"github.com/truegreen-dev/truegreen/sandbox/conformance"
 )
 
 // The test binary is also the program: the scripts find it on their PATH, and
 // its sandbox executes it again.
 func TestMain(m *testing.M) {
 	sandbox.Child()
+	conformance.Child()
 	testscript.Main(m, map[string]func(){"truegreen": main})
 }
 
@@ -228,7 +230,7 @@ func TestScriptNames(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
-	topics := []string{"run", "verify", "inspect", "extract", "prove", "key", "init", "demo", "doctor", "version", "help", "completion", "usage", "output"}
+	topics := []string{"run", "verify", "inspect", "extract", "prove", "key", "init", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
 	for _, s := range scripts {
 		topic, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(s), ".txt"), "_")
 		if !slices.Contains(topics, topic) {

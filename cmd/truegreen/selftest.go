@@ -17,21 +17,32 @@ import (
 )
 
 func (a *app) selftestCommand() *cobra.Command {
-	var panics bool
+	var panics, isolation, matrix bool
 	cmd := &cobra.Command{
 		Use: "selftest", Short: "Make every reason happen, and see that it is the one given", Args: cobra.NoArgs,
 		Long: `selftest makes, for every code in docs/reasons.md, a bundle or a situation that
 has exactly this reason, and compares verdict and exit code with what is
-documented. It needs git, no network and no privileges, and leaves nothing behind.`,
-		Example: "  truegreen selftest\n  truegreen selftest --json",
-		RunE: func(*cobra.Command, []string) error {
-			if panics {
+documented. It needs git, no network and no privileges, and leaves nothing behind.
+
+With --sandbox it attacks the sandbox instead: it makes the attempts of
+docs/sandbox.md from inside, in every mode that this host offers. It exits with 0
+if there was a mode and every attempt ended as it must, and with 2 otherwise.`,
+		Example: "  truegreen selftest\n  truegreen selftest --json\n  truegreen selftest --sandbox",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case panics:
 				panic("this is meant: the self-test asks for it")
+			case matrix && (!isolation || a.json):
+				return usage("--markdown goes with --sandbox, and not with --json")
+			case isolation:
+				return a.selftestSandbox(cmd.Context(), matrix)
 			}
 			return a.selftest()
 		},
 	}
 	a.jsonFlag(cmd)
+	cmd.Flags().BoolVar(&isolation, "sandbox", false, "attack the sandbox from inside")
+	cmd.Flags().BoolVar(&matrix, "markdown", false, "print the attempts as a table (with --sandbox)")
 	cmd.Flags().BoolVar(&panics, "panic", false, "fail as a program does that has a bug")
 	if err := cmd.Flags().MarkHidden("panic"); err != nil {
 		panic(err) // there is no such flag
