@@ -62,36 +62,66 @@ func tableRows(row makeRow) []Row {
 	for _, x := range []struct {
 		id, name string
 		want     []string
-		more     func() error
+		more     func() (int, error)
+		once     func() error // makes one and takes it away
 		level    sandbox.Level
 		why      string
 	}{
-		{"88e", "make message queues without end", []string{"ENOSPC"}, func() error { return sysv(unix.SYS_MSGGET, unix.IPC_PRIVATE, unix.IPC_CREAT|0o600) }, walls, "the ipc namespace has its own count"},
-		{"88f", "make semaphores without end", []string{"ENOSPC"}, func() error { return sysv(unix.SYS_SEMGET, unix.IPC_PRIVATE, unix.IPC_CREAT|0o600) }, walls, "the ipc namespace has its own count"},
-		{"88g", "make inotify instances without end", []string{"EMFILE"}, func() error { _, err := unix.InotifyInit1(unix.IN_CLOEXEC); return err }, sandbox.LevelRestricted, "counted for the uid: a sandbox of root has one of its own, a user's sandbox shares the user's while it runs"},
-		{"88h", "make epoll instances without end", []string{"EMFILE"}, func() error { _, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC); return err }, sandbox.LevelRestricted, "counted as descriptors"},
-		{"88i", "open ptys without end", []string{"ENOSPC", "EMFILE"}, func() error {
-			_, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-			return err
-		}, walls, "ENOSPC where ptys run out, of which the kernel reserves some for the host; EMFILE where descriptors do"},
+		{"88e", "make message queues without end", []string{"ENOSPC"}, private(unix.SYS_MSGGET), removed(unix.SYS_MSGGET, unix.SYS_MSGCTL), walls, "the ipc namespace has its own count"},
+		{"88f", "make semaphores without end", []string{"ENOSPC"}, private(unix.SYS_SEMGET), removed(unix.SYS_SEMGET, unix.SYS_SEMCTL), walls, "the ipc namespace has its own count"},
+		{"88g", "make inotify instances without end", []string{"EMFILE"}, inotify, closed(inotify), sandbox.LevelRestricted, "counted for the uid: a sandbox of root has one of its own, a user's sandbox shares the user's while it runs"},
+		{"88h", "make epoll instances without end", []string{"EMFILE"}, epoll, closed(epoll), sandbox.LevelRestricted, "counted as descriptors"},
+		{"88i", "open ptys without end", []string{"ENOSPC", "EMFILE"}, terminals, closed(terminals), walls, "ENOSPC where ptys run out, of which the kernel reserves some for the host; EMFILE where descriptors do"},
 	} {
 		r := row(x.id, x.name, "", sandbox.Limits{})
 		r.Level, r.Want, r.Why = x.level, x.want, x.why
 		r.Try = func(*Inside) string { return exhaust(x.more) }
-		r.Control = func(*Outside) string { return ended(x.more()) }
+		r.Control = func(*Outside) string { return ended(x.once()) }
 		rows = append(rows, r)
 	}
 	return rows
 }
 
 // exhaust makes more until there is no more.
-func exhaust(more func() error) string {
+func exhaust(more func() (int, error)) string {
 	for range 1 << 21 {
-		if err := more(); err != nil {
+		if _, err := more(); err != nil {
 			return ended(err)
 		}
 	}
 	return "ok"
+}
+
+func inotify() (int, error) { return unix.InotifyInit1(unix.IN_CLOEXEC) }
+func epoll() (int, error)   { return unix.EpollCreate1(unix.EPOLL_CLOEXEC) }
+
+func terminals() (int, error) {
+	return unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+}
+
+func closed(open func() (int, error)) func() error {
+	return func() error {
+		fd, err := open()
+		if err != nil {
+			return err
+		}
+		return unix.Close(fd)
+	}
+}
+
+func private(get uintptr) func() (int, error) {
+	return func() (int, error) { return sysvID(get, unix.IPC_PRIVATE, unix.IPC_CREAT|0o600) }
+}
+
+// removed leaves nothing: what has no key is found by nobody, and stays.
+func removed(get, ctl uintptr) func() error {
+	return func() error {
+		id, err := private(get)()
+		if err != nil {
+			return err
+		}
+		return sysvRemoveID(ctl, id)
+	}
 }
 
 func keyOf(o *Outside) int { return 'g'<<24 | o.TCP }
@@ -129,15 +159,19 @@ func sysvRemove(get, ctl uintptr) func(int) error {
 		if err != nil {
 			return err
 		}
-		args := [4]uintptr{uintptr(id), unix.IPC_RMID}
-		if ctl == unix.SYS_SEMCTL {
-			args = [4]uintptr{uintptr(id), 0, unix.IPC_RMID}
-		}
-		if _, _, errno := unix.Syscall6(ctl, args[0], args[1], args[2], args[3], 0, 0); errno != 0 {
-			return errno
-		}
-		return nil
+		return sysvRemoveID(ctl, id)
 	}
+}
+
+func sysvRemoveID(ctl uintptr, id int) error {
+	args := [3]uintptr{uintptr(id), unix.IPC_RMID}
+	if ctl == unix.SYS_SEMCTL {
+		args = [3]uintptr{uintptr(id), 0, unix.IPC_RMID}
+	}
+	if _, _, errno := unix.Syscall(ctl, args[0], args[1], args[2]); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func posixName(key int) *byte {
