@@ -13,7 +13,9 @@ import (
 )
 
 // Modes returns the modes that promise something, strongest first.
-func Modes() []sandbox.Mode { return []sandbox.Mode{sandbox.ModeRootDrop, sandbox.ModeUserNS} }
+func Modes() []sandbox.Mode {
+	return []sandbox.Mode{sandbox.ModeRootDrop, sandbox.ModeUserNS, sandbox.ModeRestricted}
+}
 
 // Rows returns the table, in order: by number, and what must work at the end.
 func Rows() []Row {
@@ -25,6 +27,11 @@ func Rows() []Row {
 		mountRows(),
 		kernelRows(),
 		machineRows(),
+		networkRows(),
+		resourceRows(),
+		channelRows(),
+		toolchainRows(),
+		mustRows(),
 	)
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		n := number(a.ID)
