@@ -58,8 +58,10 @@ func Child() {
 		stage(bareStage)
 	case nameSweep:
 		sweepStage()
+		syscall.Exit(0)
 	case nameIdle:
 		idleStage()
+		syscall.Exit(0)
 	case nameSigner:
 		syscall.Exit(signerMain())
 	}

@@ -59,7 +59,7 @@ func idleStage() {
 	var b [1]byte
 	for {
 		if _, err := unix.Read(0, b[:]); !errors.Is(err, unix.EINTR) {
-			syscall.Exit(0)
+			return
 		}
 	}
 }

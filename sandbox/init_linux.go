@@ -166,6 +166,9 @@ func (r *reaper) run(confine func() error) error {
 	if err != nil {
 		return step("wait", err)
 	}
+	if c.Mode == ModeRestricted && !c.Same {
+		sweepIPC(c.UID)
+	}
 	if err := writeJSON(report, eventEnded, end); err != nil {
 		return err
 	}

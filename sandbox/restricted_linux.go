@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,7 +22,7 @@ func hostReadable(n Network) []string {
 	p := []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/proc",
 		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
-		"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/hostname", "/etc/nsswitch.conf", "/etc/localtime", "/etc/timezone", "/etc/os-release",
+		"/etc/gitconfig", "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/hostname", "/etc/nsswitch.conf", "/etc/localtime", "/etc/timezone", "/etc/os-release",
 	}
 	if n == NetworkHost {
 		p = append(p, "/etc/resolv.conf", "/etc/gai.conf", "/etc/host.conf")
@@ -106,11 +108,42 @@ func sweepUID(id int) error {
 	return fmt.Errorf("processes of uid %d do not end", id)
 }
 
-// sweepStage kills everything that its uid may signal.
+// sweepStage kills everything that its uid may signal, and removes what only
+// the uid itself may.
 func sweepStage() {
 	unix.Kill(-1, unix.SIGKILL)
-	syscall.Exit(0)
+	sweepIPC(os.Geteuid())
 }
+
+// sweepIPC removes the System V objects of a uid, which outlive processes.
+func sweepIPC(id int) {
+	for _, k := range []struct {
+		file   string
+		remove func(object uintptr)
+	}{
+		{"msg", func(n uintptr) { unix.Syscall(unix.SYS_MSGCTL, n, ipcRemove, 0) }},
+		{"sem", func(n uintptr) { unix.Syscall6(unix.SYS_SEMCTL, n, 0, ipcRemove, 0, 0, 0) }},
+		{"shm", func(n uintptr) { unix.Syscall(unix.SYS_SHMCTL, n, ipcRemove, 0) }},
+	} {
+		text, err := os.ReadFile("/proc/sysvipc/" + k.file)
+		if err != nil {
+			continue
+		}
+		head, rows, _ := strings.Cut(string(text), "\n")
+		owner := slices.Index(strings.Fields(head), "uid")
+		for row := range strings.Lines(rows) {
+			f := strings.Fields(row)
+			if owner < 2 || len(f) <= owner || f[owner] != strconv.Itoa(id) {
+				continue
+			}
+			if n, err := strconv.Atoi(f[1]); err == nil {
+				k.remove(uintptr(n))
+			}
+		}
+	}
+}
+
+const ipcRemove = 0 // IPC_RMID
 
 // sweepShared removes what a uid left in the shared memory directory.
 func sweepShared(id int) {

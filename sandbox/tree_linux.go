@@ -33,6 +33,7 @@ type source struct {
 type tree struct {
 	system []source
 	dev    []source
+	hidden []source // /dev/null over what nobody inside may read
 	etc    map[string][]byte
 	mounts []source
 	root   int // O_PATH of the new root
@@ -64,6 +65,16 @@ func newTree(c stageConfig) (*tree, error) {
 			return nil, step("open /dev/"+name, err)
 		}
 		t.dev = append(t.dev, s)
+	}
+	for _, name := range []string{"/proc/keys", "/proc/key-users"} {
+		if _, err := os.Lstat(name); err != nil {
+			continue // this kernel has none
+		}
+		s, err := openSource("/dev/null", name, false)
+		if err != nil {
+			return nil, step("open /dev/null", err)
+		}
+		t.hidden = append(t.hidden, s)
 	}
 	for _, m := range c.Mounts {
 		s := source{fd: -1, dir: true, target: string(m.Target)}
@@ -201,7 +212,16 @@ func (t *tree) buildProc(stageConfig) error {
 	if err := os.Mkdir(base+"/proc", 0o555); err != nil {
 		return step("make /proc", err)
 	}
-	return step("mount /proc", unix.Mount("proc", base+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))
+	if err := unix.Mount("proc", base+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return step("mount /proc", err)
+	}
+	// Keys are the uid's, and in mode userns that is the caller's own.
+	for _, s := range t.hidden {
+		if err := t.bind(s, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+			return step("cover "+s.target, err)
+		}
+	}
+	return nil
 }
 
 func (t *tree) buildMounts(c stageConfig) error {

@@ -123,7 +123,7 @@ func asRoot(id string) func(*Outside) string {
 // child makes one attempt in a child process.
 func (o *Outside) child(id string, attr *syscall.SysProcAttr) string {
 	in := Inside{Outside: *o}
-	cmd := exec.Command(o.Program, in.json(), id)
+	cmd := exec.Command(o.Program, in.argument(), id)
 	cmd.Args[0] = nameInside
 	cmd.SysProcAttr = attr
 	out, err := cmd.Output()

@@ -45,14 +45,14 @@ func channelRows() []Row {
 	}
 	rows := []Row{
 		outputRow("90", "workflow commands in the output", workflowCommands),
-		{ID: "91a", Name: "append to a file of the caller, as GITHUB_ENV is one", Level: sandbox.LevelRestricted, Want: []string{"ENOENT"}, Try: addTo, Control: here(addTo)},
+		{ID: "91a", Name: "append to a file of the caller, as GITHUB_ENV is one", Level: sandbox.LevelRestricted, Want: []string{"ENOENT", "EACCES"}, Why: absentOrDenied, Try: addTo, Control: here(addTo)},
 		{ID: "91b", Name: "find a CI runner's command files", Level: sandbox.LevelRestricted, Want: []string{"ENOENT"}, Try: runner, Control: mayRefuse(here(runner)),
 			Why: "each place where GitHub's runner has them"},
 		outputRow("92", "terminal commands in the output", terminalCommands),
 		changeRow("96", "delete and add tests in the tree", "later_test.go", func(p string) error {
 			return errors.Join(os.Remove(p), os.WriteFile(filepath.Join(filepath.Dir(p), "own_test.go"), nil, 0o644))
 		}),
-		{ID: "97", Name: "make a file beside the evidence", Level: sandbox.LevelRestricted, Want: []string{"ENOENT"}, Try: create, Control: plantDir},
+		{ID: "97", Name: "make a file beside the evidence", Level: sandbox.LevelRestricted, Want: []string{"ENOENT", "EACCES"}, Why: absentOrDenied, Try: create, Control: plantDir},
 	}
 	for i := range rows {
 		rows[i].Group = "channel"
@@ -91,7 +91,7 @@ func outputRow(id, name, text string) Row {
 // changeRow changes a file in the directory that the command may change, which
 // must work, and changes what it sees and nothing else.
 func changeRow(id, name, file string, change func(p string) error) Row {
-	at := func(in *Inside) string { return filepath.Join(in.Work, "row"+id, file) }
+	at := func(in *Inside) string { return filepath.Join(in.Work, givenPrefix+id, file) }
 	return Row{
 		ID: id, Name: name, Level: walls, Want: []string{"ok"},
 		Why: "it may be done, and must not be seen outside; below this level the runner makes a new tree for each command instead",
@@ -120,6 +120,9 @@ func changeRow(id, name, file string, change func(p string) error) Row {
 		},
 	}
 }
+
+// givenPrefix begins the names of what controls put into the work folder.
+const givenPrefix = "row"
 
 // give makes a directory with a file that sandboxes may change.
 func give(dir, p, content string) error {

@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
@@ -18,7 +19,7 @@ import (
 
 // The names that the parts of a run go by.
 const (
-	nameInside     = "truegreen-conformance"            // JSON of Inside, row ids
+	nameInside     = "truegreen-conformance"            // Inside, row ids
 	nameSupervisor = "truegreen-conformance-supervisor" // JSON of order
 	nameVictim     = "truegreen-conformance-victim"     // mark; lives until standard input ends
 	nameSurvivor   = "truegreen-conformance-survivor"   // mark, "sleep" or "fork"; see survivorMain
@@ -44,15 +45,25 @@ func Child() {
 	}
 }
 
+// workName is the variable that says where the work folder is inside.
+const workName = "TRUEGREEN_CONFORMANCE_WORK"
+
 // rowTimeout bounds one attempt.
 const rowTimeout = 20 * time.Second
 
 // insideMain makes the attempts and answers each with a line.
 func insideMain(config string, ids []string) int {
 	var in Inside
-	if err := json.Unmarshal([]byte(config), &in); err != nil {
+	b, err := hex.DecodeString(config)
+	if err == nil {
+		err = json.Unmarshal(b, &in)
+	}
+	if err != nil {
 		say("config: " + err.Error())
 		return 1
+	}
+	if work := os.Getenv(workName); work != "" {
+		in.Work = work
 	}
 	signal.Ignore(unix.SIGHUP) // rows open terminals, and terminals hang up
 	for _, id := range ids {

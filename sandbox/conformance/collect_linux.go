@@ -16,8 +16,11 @@ import (
 	"github.com/truegreen-dev/truegreen/sandbox"
 )
 
-// reports is where, inside, the command of these rows leaves what is collected.
+// reports is where the command of these rows leaves what is collected, as the
+// Spec has it; reportDir is where that is inside.
 const reports = "/tmp/reports"
+
+func reportDir() string { return filepath.Join(os.TempDir(), "reports") }
 
 // collectRows attack whoever reads the files that a command leaves behind, and
 // whoever clears them away.
@@ -28,8 +31,8 @@ func collectRows() []Row {
 			Spec: swapped.collect(reports + "/d/passwd"), Check: swapped.check},
 		{ID: "39", Name: "leave a fifo, a socket, a folder, a link, a device or 10 GiB of nothing as the report", Try: leaveSpecial,
 			Spec: collectSpecial, Check: allRefused},
-		{ID: "40", Name: "leave reports with newlines, invalid UTF-8 and 4095 bytes in their paths", Try: leaveNames,
-			Spec: named.collect(oddNames()...), Check: allCollected},
+		{ID: "40", Name: "leave reports with newlines, invalid UTF-8 and nearly 4096 bytes in their paths", Try: leaveNames,
+			Spec: named.collect(oddNames(reports)...), Check: allCollected},
 		{ID: "42", Name: "make files until there are no inodes", Try: fillInodes, Limits: sandbox.Limits{Inodes: 20000}, Want: []string{"ENOSPC"}},
 		{ID: "43", Name: "fill the disk", Try: fillDisk, Limits: sandbox.Limits{Disk: 32 << 20}, Want: []string{"ENOSPC"}},
 		{ID: "44", Name: "leave a folder 100,000 deep", Try: digDeep, Want: []string{"ok"}, After: workEmpty},
@@ -88,7 +91,7 @@ func collectSpecial(_ *Outside, spec *sandbox.Spec) {
 // swapFolders leaves a process behind that exchanges the report's folder for a
 // link to /etc as fast as it can.
 func swapFolders(*Inside) string {
-	d, l := reports+"/d", reports+"/l"
+	d, l := reportDir()+"/d", reportDir()+"/l"
 	if err := os.MkdirAll(d, 0o755); err != nil {
 		return ended(err)
 	}
@@ -119,10 +122,10 @@ func special() (paths, errs []string) {
 }
 
 func leaveSpecial(*Inside) string {
-	if err := os.Mkdir(reports, 0o755); err != nil {
+	if err := os.Mkdir(reportDir(), 0o755); err != nil {
 		return ended(err)
 	}
-	at := func(name string) string { return filepath.Join(reports, name) }
+	at := func(name string) string { return filepath.Join(reportDir(), name) }
 	_, listening := listen(unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: at("socket")})
 	err := errors.Join(
 		unix.Mkfifo(at("fifo"), 0o644), listening, os.Mkdir(at("dir"), 0o755), os.Symlink("/etc/passwd", at("link")),
@@ -144,16 +147,19 @@ func allRefused(r *sandbox.Result) string {
 	return exitedWell(r)
 }
 
-// oddNames are paths that are legal and rare. The last has as many bytes as
-// the kernel takes.
-func oddNames() []string {
-	long := reports + strings.Repeat("/"+strings.Repeat("x", 200), 20)
-	long += "/" + strings.Repeat("y", unix.PathMax-1-len(long)-1)
-	return []string{reports + "/a\nb", reports + "/\xff\xfe", reports + "/..x", reports + "/ ", long}
+// oddNames are paths that are legal and rare. The last has nearly as many
+// bytes as the kernel takes.
+func oddNames(dir string) []string {
+	long := strings.Repeat("/"+strings.Repeat("x", 200), 19)
+	long += "/" + strings.Repeat("y", unix.PathMax-1-len(reports)-movedMore-len(long)-1)
+	return []string{dir + "/a\nb", dir + "/\xff\xfe", dir + "/..x", dir + "/ ", dir + long}
 }
 
+// movedMore is the room for the longer names of modes that move paths.
+const movedMore = 100
+
 func leaveNames(*Inside) string {
-	for _, p := range oddNames() {
+	for _, p := range oddNames(reportDir()) {
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
 			return ended(err)
 		}
@@ -165,7 +171,7 @@ func leaveNames(*Inside) string {
 }
 
 func allCollected(r *sandbox.Result) string {
-	if len(r.Files) != len(oddNames()) {
+	if len(r.Files) != len(oddNames(reports)) {
 		return exitedWell(r)
 	}
 	for _, f := range r.Files {
@@ -178,7 +184,7 @@ func allCollected(r *sandbox.Result) string {
 
 func fillInodes(*Inside) string {
 	for i := range 1 << 21 {
-		fd, err := unix.Open("/tmp/"+strconv.Itoa(i), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+		fd, err := unix.Open(os.TempDir()+"/"+strconv.Itoa(i), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			return ended(err)
 		}
@@ -188,7 +194,7 @@ func fillInodes(*Inside) string {
 }
 
 func fillDisk(*Inside) string {
-	f, err := os.Create("/tmp/big")
+	f, err := os.Create(os.TempDir() + "/big")
 	if err != nil {
 		return ended(err)
 	}
@@ -207,7 +213,7 @@ func fillDisk(*Inside) string {
 // and then hung below each other, the last one first.
 func digDeep(*Inside) string {
 	const pieces, depth = 1000, 100
-	tmp, err := unix.Open("/tmp", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	tmp, err := unix.Open(os.TempDir(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ended(err)
 	}

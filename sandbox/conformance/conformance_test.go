@@ -166,8 +166,6 @@ func TestRows(t *testing.T) {
 			t.Errorf("row %s: level %s promises nothing", r.ID, r.Level)
 		case r.Control == nil && r.Why == "" && r.Group != "must":
 			t.Errorf("row %s has no control and does not say why", r.ID)
-		case r.Check != nil && !slices.Equal(r.Want, []string{"ok"}):
-			t.Errorf("row %s: a Check answers ok, not %v", r.ID, r.Want)
 		case !r.Own && (r.Check != nil || r.Spec != nil || r.Limits != sandbox.Limits{}):
 			t.Errorf("row %s shares its sandbox and wants to change it", r.ID)
 		}

@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -137,11 +138,11 @@ func fanotify(*Inside) string {
 }
 
 func openHandle(*Inside) string {
-	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, "/tmp", 0)
+	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, os.TempDir(), 0)
 	if err != nil {
 		return "name_to_handle_at: " + ended(err)
 	}
-	mount, err := unix.Open("/tmp", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	mount, err := unix.Open(os.TempDir(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "open: " + ended(err)
 	}

@@ -110,7 +110,7 @@ func readLDT(*Inside) string {
 // program32 runs a 32-bit program that calls keyctl and dies by a signal that
 // says what came of it.
 func program32(in *Inside) string {
-	p := filepath.Join("/tmp", in.Secret+"-i386")
+	p := filepath.Join(os.TempDir(), in.Secret+"-i386")
 	if err := os.WriteFile(p, elf32(), 0o755); err != nil {
 		return "write: " + ended(err)
 	}

@@ -17,7 +17,9 @@ func mountRows() []Row {
 	const here = ^uintptr(99) // AT_FDCWD
 	rows := []Row{
 		{ID: "26", Name: "move the work folder away", Level: sandbox.LevelContainer, Want: []string{"EBUSY", "EACCES"}, Why: "EBUSY: it is a mount point; EACCES where the folder above it is not the command's, which is asked first. A mount point exists only inside",
-			Try: func(in *Inside) string { return ended(os.Rename(in.Work, filepath.Join("/tmp", in.Secret+"-moved"))) }},
+			Try: func(in *Inside) string {
+				return ended(os.Rename(in.Work, filepath.Join(os.TempDir(), in.Secret+"-moved")))
+			}},
 		{ID: "26b", Name: "put a file in the place of a mounted one", Level: sandbox.LevelContainer, Want: []string{"EXDEV"}, Why: "a mount point exists only inside",
 			Try: replaceProgram},
 		{ID: "26c", Name: "remove a mounted file", Level: sandbox.LevelContainer, Want: []string{"EROFS"}, Why: "a mount point exists only inside",
@@ -56,7 +58,7 @@ func mountRows() []Row {
 }
 
 func replaceProgram(in *Inside) string {
-	p := filepath.Join("/tmp", in.Secret+"-program")
+	p := filepath.Join(os.TempDir(), in.Secret+"-program")
 	if err := os.WriteFile(p, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		return "write: " + ended(err)
 	}

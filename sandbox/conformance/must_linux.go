@@ -34,16 +34,28 @@ func mustRows() []Row {
 	return rows
 }
 
+// place returns a directory by the name of its variable.
+func place(name string) string {
+	if name == "TMPDIR" {
+		return os.TempDir()
+	}
+	return os.Getenv(name)
+}
+
 // placeRows: files and sockets in the places where tests put them.
 func placeRows() []Row {
 	var rows []Row
-	for _, c := range []struct{ id, name, dir string }{
-		{"tmp", "write to /tmp", "/tmp"},
-		{"var-tmp", "write to /var/tmp", "/var/tmp"},
-		{"shm", "write to /dev/shm", "/dev/shm"},
-		{"home", "write to the home directory", "/home/sandbox"},
+	for _, c := range []struct {
+		id, name, dir string
+		level         sandbox.Level
+	}{
+		{"tmpdir", "write to $TMPDIR", "$TMPDIR", sandbox.LevelRestricted},
+		{"tmp", "write to /tmp by its name", "/tmp", sandbox.LevelContainer},
+		{"var-tmp", "write to /var/tmp by its name", "/var/tmp", sandbox.LevelContainer},
+		{"shm", "write to /dev/shm", "/dev/shm", sandbox.LevelContainer},
+		{"home", "write to the home directory", "$HOME", sandbox.LevelRestricted},
 	} {
-		r := Row{ID: c.id, Name: c.name, Try: func(in *Inside) string { return writeIn(c.dir, in.Secret) }}
+		r := Row{ID: c.id, Name: c.name, Level: c.level, Try: func(in *Inside) string { return writeIn(os.Expand(c.dir, place), in.Secret) }}
 		if c.id == "home" {
 			r.Why = "no control: the directory is there only inside"
 		}
@@ -60,14 +72,14 @@ func placeRows() []Row {
 		}
 	}
 	rows = append(rows,
-		Row{ID: "exec", Name: "execute a program in /tmp", Try: in(execCopy)},
+		Row{ID: "exec", Name: "execute a program in $TMPDIR", Try: in(execCopy)},
 		Row{ID: "chmod", Name: "chmod +s, and chown to oneself", Try: in(ownMode)},
 		Row{ID: "fifo", Name: "talk through a fifo", Try: in(fifo)},
 		Row{ID: "rename", Name: "rename between directories", Try: in(rename)},
 		Row{ID: "lock", Name: "lock a file", Try: in(lock)},
 		Row{ID: "0500", Name: "be refused in a directory with mode 0500", Try: in(refused),
 			Why: "no control: root is not refused, which is why no test runs as root"},
-		Row{ID: "socket", Name: "unix socket in TMPDIR", Try: func(in *Inside) string {
+		Row{ID: "socket", Name: "unix socket in $TMPDIR", Try: func(in *Inside) string {
 			return exchange(&unix.SockaddrUnix{Name: filepath.Join(tempDir(in), "must-socket")})
 		}},
 		Row{ID: "tcp4", Name: "TCP on 127.0.0.1", Level: walls, Try: func(*Inside) string { return exchange(&unix.SockaddrInet4{Addr: loopback4}) }},

@@ -58,7 +58,7 @@ func bubblewrap(in *Inside) (func([]string) *exec.Cmd, func(), error) {
 		args := []string{
 			"--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
 			"--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
-			"--ro-bind", p, p, "--bind", in.Work, in.Work, "--clearenv", in.Program, in.json(),
+			"--ro-bind", p, p, "--bind", in.Work, in.Work, "--clearenv", in.Program, in.argument(),
 		}
 		return exec.Command("bwrap", append(args, ids...)...)
 	}, func() {}, nil
@@ -71,7 +71,7 @@ func nsjail(in *Inside) (func([]string) *exec.Cmd, func(), error) {
 	p := filepath.Dir(in.Program)
 	return func(ids []string) *exec.Cmd {
 		args := []string{"-q", "-Mo", "-R", "/usr", "-s", "usr/bin:/bin", "-s", "usr/lib:/lib", "-s", "usr/lib64:/lib64", "-T", "/tmp",
-			"-R", p, "-B", in.Work, "--rlimit_as", "max", "--", in.Program, in.json()}
+			"-R", p, "-B", in.Work, "--rlimit_as", "max", "--", in.Program, in.argument()}
 		return exec.Command("nsjail", append(args, ids...)...)
 	}, func() {}, nil
 }
@@ -104,7 +104,7 @@ func docker(in *Inside) (func([]string) *exec.Cmd, func(), error) {
 	}
 	id := strings.TrimSpace(string(out))
 	return func(ids []string) *exec.Cmd {
-		return exec.Command("docker", append([]string{"run", "--rm", id, "/" + nameInside, in.json()}, ids...)...)
+		return exec.Command("docker", append([]string{"run", "--rm", id, "/" + nameInside, in.argument()}, ids...)...)
 	}, func() { exec.Command("docker", "rmi", id).Run() }, nil
 }
 

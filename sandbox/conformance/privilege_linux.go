@@ -102,7 +102,7 @@ func fileCapWorks(o *Outside) string {
 }
 
 func makeSetuid(in *Inside) string {
-	for _, dir := range []string{in.Work, "/tmp"} {
+	for _, dir := range []string{in.Work, os.TempDir()} {
 		p := filepath.Join(dir, "setuid")
 		if err := os.WriteFile(p, []byte("#!/bin/sh\n"), 0o755); err != nil {
 			return ended(err)

@@ -113,7 +113,7 @@ func processRows() []Row {
 		because(row("20b", "allow core files again", restricted, allowCore, mayRefuse(plain("20b")), "EPERM"), "", nil),
 		because(row("21", "open /proc/kcore", restricted, opens("/proc/kcore", unix.O_RDONLY), mayRefuse(here(opens("/proc/kcore", unix.O_RDONLY))), "EACCES", "EPERM", "ENOENT"),
 			"EACCES by its mode; EPERM or ENOENT where the kernel is built or booted so that nobody may", nil),
-		because(row("21b", "see a key of the caller in /proc/keys", restricted, seesKey, mayRefuse(seesKeyHere), "none", "EACCES", "ENOENT"), "EACCES or ENOENT where /proc/keys is masked", nil),
+		because(row("21b", "see a key of the caller in /proc/keys", sandbox.LevelContainer, seesKey, mayRefuse(seesKeyHere), "none", "EACCES", "ENOENT"), "EACCES or ENOENT where /proc/keys is masked. In mode restricted, an ordinary user sees the descriptions of the own keys there, and no more", nil),
 		because(row("21c", "read kernel addresses in /proc/kallsyms", restricted, addresses, mayRefuse(here(addresses)), "none", "EACCES"), "EACCES where it is masked", nil),
 		row("21d", "read the kernel's log (syslog)", restricted, kernelLog, mayRefuse(here(kernelLog)), "EPERM"),
 	}

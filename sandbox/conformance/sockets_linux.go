@@ -312,7 +312,7 @@ func tempDir(in *Inside) string {
 	if in.Mode == "" { // a control
 		return in.Dir
 	}
-	return "/tmp"
+	return os.TempDir()
 }
 
 // exchange listens on sa, connects to itself and passes a byte.

@@ -56,8 +56,8 @@ func toolchainRows() []Row {
 			return err
 		}),
 		modulesRow(),
-		{ID: "101a", Name: "find npm's, cargo's and pip's files of the caller", Level: sandbox.LevelRestricted, Want: []string{"ENOENT"},
-			Try: caches, Control: mayRefuse(here(caches)), Why: "what programs keep in a home directory, by name"},
+		{ID: "101a", Name: "find npm's, cargo's and pip's files of the caller", Level: sandbox.LevelRestricted, Want: []string{"ENOENT", "EACCES"},
+			Try: caches, Control: mayRefuse(here(caches)), Why: "what programs keep in a home directory, by name; EACCES in mode restricted, where the directory is seen and not entered"},
 		homeRow(),
 		{ID: "103", Name: "see variables that make programs load code", Level: sandbox.LevelRestricted, Want: []string{"none"},
 			Try: func(*Inside) string { return loaders() }, Why: "no control: attempt 7 plants variables, this one looks for names"},
@@ -86,8 +86,8 @@ func modulesRow() Row {
 		return open(p, unix.O_WRONLY|unix.O_TRUNC)
 	}
 	return Row{
-		ID: "100", Name: "edit a downloaded module", Level: sandbox.LevelRestricted, Want: []string{"EROFS", "EACCES"}, Own: true, Try: edit,
-		Why: "EROFS by a read-only mount; EACCES where Landlock stands in for it",
+		ID: "100", Name: "edit a downloaded module", Level: sandbox.LevelRestricted, Want: []string{"EROFS", "EACCES", "EPERM"}, Own: true, Try: edit,
+		Why: "EROFS by a read-only mount; EACCES where Landlock stands in for it; EPERM for the mode of a file that is somebody else's",
 		Control: func(o *Outside) string {
 			if err := give(dir(o), filepath.Join(dir(o), "module.go"), o.Secret); err != nil {
 				return ended(err)
@@ -128,7 +128,7 @@ func homeRow() Row {
 			}
 		},
 		Try: func(*Inside) string {
-			const home = "/home/sandbox"
+			home := os.Getenv("HOME")
 			list, err := os.ReadDir(home)
 			if err != nil {
 				return ended(err)
