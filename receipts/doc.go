@@ -163,6 +163,8 @@
 //	sandbox?  the isolation that was asked for:
 //	    min_level     least level that is accepted
 //	    network       "none" or "host"
+//	    connect?      list of loopback ports of the host, "127.0.0.1:5432", that
+//	                  are to be in reach
 //	    mounts        list of bytes, "KIND TARGET", in the order of mounting
 //	    wall_s        limit of wall-clock time, seconds
 //	    pids          limit of processes and threads
@@ -193,6 +195,7 @@
 //	isolation?  what was measured from inside:
 //	    level         0 to 4
 //	    mode, network
+//	    connect?      list of loopback ports of the host that were in reach
 //	    uid           of the command, on the host
 //	    namespaces    list of those that differ from the caller's
 //	    no_new_privs, caps_empty, seccomp  bool

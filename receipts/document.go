@@ -47,17 +47,18 @@ type Args struct {
 
 // Sandbox is the isolation that a call was to have.
 type Sandbox struct {
-	MinLevel int     `json:"min_level"`
-	Network  string  `json:"network"` // "none" or "host"
-	Mounts   []Bytes `json:"mounts"`  // "KIND TARGET", in mount order
-	Wall     int64   `json:"wall_s"`
-	Pids     int64   `json:"pids"`
-	Memory   int64   `json:"memory_bytes"`
-	Output   int64   `json:"output_bytes"` // of each stream
-	Disk     int64   `json:"disk_bytes"`
-	Inodes   int64   `json:"inodes"`
-	Files    int64   `json:"files"`
-	FileSize int64   `json:"file_bytes"`
+	MinLevel int      `json:"min_level"`
+	Network  string   `json:"network"`           // "none" or "host"
+	Connect  []string `json:"connect,omitempty"` // with network none: loopback ports of the host, "127.0.0.1:5432"
+	Mounts   []Bytes  `json:"mounts"`            // "KIND TARGET", in mount order
+	Wall     int64    `json:"wall_s"`
+	Pids     int64    `json:"pids"`
+	Memory   int64    `json:"memory_bytes"`
+	Output   int64    `json:"output_bytes"` // of each stream
+	Disk     int64    `json:"disk_bytes"`
+	Inodes   int64    `json:"inodes"`
+	Files    int64    `json:"files"`
+	FileSize int64    `json:"file_bytes"`
 }
 
 // The states in which a call ends.
@@ -118,6 +119,7 @@ type Isolation struct {
 	Level       int        `json:"level"`
 	Mode        string     `json:"mode"`
 	Network     string     `json:"network"`
+	Connect     []string   `json:"connect,omitempty"` // loopback ports of the host that were relayed
 	UID         int64      `json:"uid"`
 	Namespaces  []string   `json:"namespaces"`
 	NoNewPrivs  bool       `json:"no_new_privs"`

@@ -37,6 +37,10 @@ func attackMain(name string, args []string) {
 		flood(args[0])
 	case "stubborn":
 		stubborn(args[0])
+	case "dial":
+		dialMain(args)
+	case "dial-many":
+		dialMany(args[0], args[1])
 	default:
 		fmt.Println("no such attack:", name)
 		os.Exit(3)

@@ -32,6 +32,8 @@ const (
 	fdReport  = 4 // events, written by the stage
 	fdControl = 5 // one byte lets the command start
 	fdMapping = 6 // user namespace for mapped mounts, if there are any
+	// fdListeners is a socket to send the listening ones by, if there are any.
+	fdListeners = 7
 )
 
 // stageEnv returns the environment of every re-executed process: they live for one

@@ -123,12 +123,35 @@
 // ABI 6 on keeps signals and abstract sockets inside. Isolation.Landlock is the
 // ABI whose rights were applied: 0 means that this layer was absent.
 //
+// # Ports of the host
+//
+// Spec.Connect names TCP ports of the host's loopback that the command is to
+// reach, such as a database's. The setup stage makes a listening socket with the
+// same address in the new network namespace, hands it to the supervisor and
+// keeps nothing. When the command starts, the supervisor begins to accept there,
+// dials the host's address for each connection and copies both ways; the end of
+// one way is passed on as such. No process and no descriptor of this is inside,
+// and there is still no route out.
+//
+// 256 connections at once are relayed; more wait. Where nobody listens on the
+// host, the command's connection is made and then reset. When its last process
+// is dead, what the command wrote is passed on for at most two seconds, then
+// everything is closed. The service sees a client of the host's loopback: the
+// supervisor, which through sudo is root. The command cannot listen on a port
+// that is relayed. What the service does for the command, it does outside: a
+// level says nothing of it.
+//
+// The modes rootdrop and userns can do this. The others are refused for it and
+// the next is tried. Isolation.Connect has what was relayed; the level is
+// measured as without.
+//
 // # Order of setup
 //
 //	supervisor  plants canaries, makes cgroups, clones into new namespaces
 //	setup       every descriptor close-on-exec; not dumpable; sources of all
 //	            mounts opened before anything is covered; mounts; host name;
-//	            loopback; pivot_root; rlimits; bounding set, groups, uid,
+//	            loopback; sockets for the ports of the host, sent to the
+//	            supervisor; pivot_root; rlimits; bounding set, groups, uid,
 //	            capabilities and no_new_privs, in this order; then it executes
 //	init        which has none of setup's threads and pages left: not
 //	            dumpable, own session keyring; on one thread that serves

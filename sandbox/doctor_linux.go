@@ -96,6 +96,8 @@ func fix(mode Mode, r *refusal) string {
 	switch {
 	case mode == ModeNone:
 		return ""
+	case r.Step == stepRelay:
+		return "get mode rootdrop or userns to work here, or do without connect"
 	case mode == ModeContainer && !r.Level:
 		for step, fix := range map[string]string{
 			"choose an image": "name an image that has what the tests need: isolation.image in the configuration",

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -47,6 +48,7 @@ type remoteSpec struct {
 	Dir                []byte
 	Mounts             []stageMount
 	Network            Network
+	Connect            []netip.AddrPort
 	Limits             Limits
 	MinLevel           Level
 	Mode               Mode
@@ -160,7 +162,7 @@ func (rs *remoteSpec) giveBack(out *eventWriter) error {
 func (rs *remoteSpec) run(ctx context.Context, out *eventWriter, goAhead <-chan bool, cancel context.CancelCauseFunc) (Result, error) {
 	spec := Spec{
 		Argv: toStrings(rs.Argv), Env: toStrings(rs.Env), Collect: toStrings(rs.Collect), Dir: string(rs.Dir),
-		Network: rs.Network, Limits: rs.Limits, MinLevel: rs.MinLevel, Modes: []Mode{rs.Mode},
+		Network: rs.Network, Connect: rs.Connect, Limits: rs.Limits, MinLevel: rs.MinLevel, Modes: []Mode{rs.Mode},
 		Stdout: &streamWriter{out, eventStdout, cancel}, Stderr: &streamWriter{out, eventStderr, cancel},
 	}
 	for _, m := range rs.Mounts {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -58,14 +59,15 @@ type Isolation struct {
 	// ImageDigest is the image's name by repository digest, where it has one.
 	ImageDigest string
 	Network     Network
-	UID         int      // on the host
-	Namespaces  []string // those that differ from the caller's: cgroup, ipc, mnt, net, pid, user, uts
-	NoNewPrivs  bool     // on every thread
-	CapsEmpty   bool     // no thread holds a capability or can get one (all five sets, the bounding set only without no_new_privs)
-	Seccomp     bool     // a filter was in force where the probes ran
-	Landlock    int      // ABI whose rights were applied, 0 for none
-	Kill        string   // what ends every process: "pidns", "container", "uid-sweep", "landlock-sweep" or "descendants"
-	Root        string   // how the tree was entered: "pivot_root", "chroot", or "moved" where nothing was mounted
+	Connect     []netip.AddrPort // ports of the host that were relayed
+	UID         int              // on the host
+	Namespaces  []string         // those that differ from the caller's: cgroup, ipc, mnt, net, pid, user, uts
+	NoNewPrivs  bool             // on every thread
+	CapsEmpty   bool             // no thread holds a capability or can get one (all five sets, the bounding set only without no_new_privs)
+	Seccomp     bool             // a filter was in force where the probes ran
+	Landlock    int              // ABI whose rights were applied, 0 for none
+	Kill        string           // what ends every process: "pidns", "container", "uid-sweep", "landlock-sweep" or "descendants"
+	Root        string           // how the tree was entered: "pivot_root", "chroot", or "moved" where nothing was mounted
 	Probes      []Probe
 	Limits      []Limit
 	Fallbacks   []Fallback // modes that were tried before and refused

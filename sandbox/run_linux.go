@@ -63,6 +63,7 @@ type attempt struct {
 	stage  *stageProcess
 	cgroup *cgroup
 	canary *canary
+	relay  *relay
 	view   *view
 	usage  probeReport // limits as read back inside
 	polled memoryPoll
@@ -74,6 +75,9 @@ type attempt struct {
 }
 
 func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result, error) {
+	if why := mode.cannotRelay(); why != "" && len(spec.Connect) > 0 {
+		return Result{}, &refusal{Step: stepRelay, Errno: why}
+	}
 	switch {
 	case mode == ModeContainer:
 		return runContainer(ctx, spec, probeOnly)
@@ -94,7 +98,7 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 		config.Canary, config.Placed = *spec.remote.placed, true
 		config.Canary.PID, config.Canary.Start = os.Getpid(), startTime("/proc/self")
 	case mode != ModeNone:
-		if a.canary, err = plantCanary(mode); err != nil {
+		if a.canary, err = plantCanary(mode, spec.Connect...); err != nil {
 			return Result{}, err
 		}
 		defer a.canary.remove()
@@ -111,6 +115,7 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 		return Result{}, err
 	}
 	defer a.stage.close()
+	defer func() { a.relay.close() }()
 	a.timer = time.AfterFunc(setupTimeout, func() { a.kill(StateCouldNotStart, "setup took too long") })
 	defer a.stop()
 	stopCtx := context.AfterFunc(ctx, func() { a.kill(StateCanceled, context.Cause(ctx).Error()) })
@@ -125,6 +130,7 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 		a.stage.kill()
 	}
 	usage := a.stage.wait()
+	a.relay.close()
 	if ids.held != nil {
 		if e := sweepUID(ids.held.id); e != nil && err == nil {
 			err = fmt.Errorf("kill what is left: %w", e)
@@ -146,7 +152,7 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
 	s := a.spec
 	c := stageConfig{
-		Mode: mode, Network: s.Network, Dir: []byte(s.Dir),
+		Mode: mode, Network: s.Network, Connect: s.Connect, Dir: []byte(s.Dir),
 		Argv: toBytes(s.Argv), Env: toBytes(s.Env), Collect: toBytes(s.Collect),
 		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, FileBytes: s.Limits.FileBytes,
 	}
@@ -212,6 +218,12 @@ func (a *attempt) follow(c stageConfig) (*endReport, error) {
 			return nil, r
 		case eventEntered:
 			a.result.Isolation.Root = string(payload)
+			if len(c.Connect) > 0 {
+				if a.relay, err = takeListeners(a.stage.listeners, c.Connect); err != nil {
+					return nil, err
+				}
+				a.result.Isolation.Connect = c.Connect
+			}
 		case eventProbed:
 			if err := json.Unmarshal(payload, &a.usage); err != nil {
 				return nil, err
@@ -294,6 +306,7 @@ func (a *attempt) release() {
 	if a.cgroup.memory == "" {
 		a.polled.start(a.stage.pid, a.spec.Limits.Memory, func() { a.kill(StateSignaled, "over the memory limit") })
 	}
+	a.relay.start()
 	a.stage.release()
 }
 

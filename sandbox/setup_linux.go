@@ -77,6 +77,11 @@ func buildTree(c stageConfig) (how string, err error) {
 			return "", step("bring loopback up", err)
 		}
 	}
+	if len(c.Connect) > 0 {
+		if err := offerListeners(c.Connect); err != nil {
+			return "", err
+		}
+	}
 	return t.enter()
 }
 

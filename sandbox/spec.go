@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path"
 	"strings"
@@ -94,6 +95,10 @@ type Spec struct {
 	Env     []string // complete: the command gets exactly this
 	Mounts  []Mount
 	Network Network // NetworkNone if empty
+	// Connect lists at most 16 loopback addresses and TCP ports of the host that
+	// the command reaches under the same names, with NetworkNone. Only the modes
+	// rootdrop and userns can do this. See "Ports of the host".
+	Connect []netip.AddrPort
 	Limits  Limits
 
 	// MinLevel is the least level that the caller accepts. The command does
@@ -144,6 +149,9 @@ func (s Spec) withDefaults() (Spec, error) {
 	case NetworkNone, NetworkHost:
 	default:
 		return Spec{}, fmt.Errorf("sandbox spec: unknown network %q", s.Network)
+	}
+	if err := checkConnect(s.Connect, s.Network); err != nil {
+		return Spec{}, err
 	}
 	if s.MinLevel < LevelNone || s.MinLevel > LevelKernel {
 		return Spec{}, fmt.Errorf("sandbox spec: unknown level %d", s.MinLevel)

@@ -54,6 +54,7 @@ type stageProcess struct {
 	pid            int
 	report         *os.File
 	stdout, stderr *os.File
+	listeners      int // socket on which the listening ones arrive; -1: none do
 
 	control *os.File
 	loose   bool // no process 1 takes the others along: the stage is asked to
@@ -63,7 +64,7 @@ type stageProcess struct {
 
 // startStage executes this program again as the first stage of a mode.
 func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup) (*stageProcess, error) {
-	s := &stageProcess{loose: mode.loose(), done: make(chan *os.ProcessState, 1)}
+	s := &stageProcess{loose: mode.loose(), listeners: -1, done: make(chan *os.ProcessState, 1)}
 	var child []*os.File
 	defer func() {
 		for _, f := range child {
@@ -113,6 +114,17 @@ func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup)
 	if ids.mapping != nil {
 		child = append(child, ids.mapping)
 		ids.mapping = nil
+	}
+	if len(c.Connect) > 0 {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return nil, s.abandon(err)
+		}
+		s.listeners = pair[0]
+		for len(child) < fdListeners {
+			child = append(child, nil)
+		}
+		child = append(child, os.NewFile(uintptr(pair[1]), "listeners"))
 	}
 
 	attr := &os.ProcAttr{Dir: "/", Env: stageEnv(), Files: child, Sys: sysAttr(mode, network, ids)}
@@ -252,5 +264,8 @@ func (s *stageProcess) close() {
 		if f != nil {
 			f.Close()
 		}
+	}
+	if s.listeners >= 0 {
+		unix.Close(s.listeners)
 	}
 }

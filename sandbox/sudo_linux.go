@@ -115,7 +115,7 @@ func (p *remoteProcess) run(ctx context.Context, spec Spec, mode Mode, probeOnly
 	defer stop()
 	rs := remoteSpec{
 		Argv: toBytes(spec.Argv), Env: toBytes(spec.Env), Collect: toBytes(spec.Collect), Dir: []byte(spec.Dir), Network: spec.Network,
-		Limits: spec.Limits, MinLevel: spec.MinLevel, Mode: mode, ProbeOnly: probeOnly,
+		Connect: spec.Connect, Limits: spec.Limits, MinLevel: spec.MinLevel, Mode: mode, ProbeOnly: probeOnly,
 		Caller: person{UID: os.Geteuid(), GID: os.Getegid()}, Placed: p.inside, Path: p.path,
 	}
 	if p.inside != nil {

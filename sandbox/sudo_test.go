@@ -152,6 +152,8 @@ func remoteBehaviour(t *testing.T, via string) {
 		t.Errorf("written file: %v, %+v", err, info)
 	}
 
+	remoteConnect(t)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &notifyWriter{want: []byte("ready\n"), then: cancel}
 	r, err := Run(ctx, Spec{Argv: sh("echo ready; sleep 60"), Env: testEnv(), Modes: []Mode{ModeRootDrop}, Stdout: w})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/netip"
 )
 
 // The supervisor hands a stage its configuration in a file and reads events
@@ -30,6 +31,7 @@ const maxEvent = 64 << 10
 type stageConfig struct {
 	Mode      Mode
 	Network   Network
+	Connect   []netip.AddrPort
 	UID, GID  int  // inside
 	Switch    bool // take UID and GID before mounting (user namespace made by root)
 	Same      bool // UID is the caller's own

@@ -3,6 +3,7 @@ package verifier
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ const (
 	maxList    = 64      // globs, variables, secrets, hosts, prepare commands
 	maxTimeout = 6 * 60 * 60
 	maxSize    = 1 << 50
+	maxConnect = 16 // ports of one test command
 	minPids    = 16
 	maxPids    = 1 << 22
 
@@ -36,6 +38,14 @@ const (
 	defaultLevel  = 3
 	maxLevel      = 4
 )
+
+// The networks of a test command.
+const (
+	NetworkNone = "none" // a loopback interface of its own
+	NetworkHost = "host" // the host's, which leaves isolation level 1 at most
+)
+
+const maxLevelHost = 1
 
 // DefaultTimeout is that of a test command, in seconds.
 const DefaultTimeout = 10 * 60
@@ -66,8 +76,10 @@ type TestEntry struct {
 	Format  string   `json:"format"`           // go, junit or exit
 	Report  string   `json:"report,omitempty"` // junit: the report's file name
 	Timeout int      `json:"timeout_s"`
-	Env     []string `json:"env,omitempty"`   // NAME=value, sorted by name
-	Paths   []string `json:"paths,omitempty"` // run only if a changed path matches; see [MatchPath]
+	Env     []string `json:"env,omitempty"`     // NAME=value, sorted by name
+	Paths   []string `json:"paths,omitempty"`   // run only if a changed path matches; see [MatchPath]
+	Connect []string `json:"connect,omitempty"` // loopback addresses and ports of the host that are in reach, sorted
+	Network string   `json:"network,omitempty"` // "" is none; "host", with isolation level 1 at most
 }
 
 // PrepareConfig says how dependencies are fetched.
@@ -153,6 +165,9 @@ func (c *Config) check() error {
 			return fieldErrorf(at+".name", "another entry is named %q", c.Test[i].Name)
 		}
 		names[c.Test[i].Name] = true
+		if c.Test[i].Network == NetworkHost && c.Isolation.Level > maxLevelHost {
+			return fieldErrorf(at+".network", "with the host's network a test has isolation level %d at most, and isolation.level asks for %d", maxLevelHost, c.Isolation.Level)
+		}
 	}
 	if err := c.Prepare.check(); err != nil {
 		return err
@@ -209,6 +224,15 @@ func (e *TestEntry) check(at string) error {
 	}
 	if err := checkEnv(at+".env", e.Env); err != nil {
 		return err
+	}
+	if err := checkConnect(at+".connect", e.Connect); err != nil {
+		return err
+	}
+	switch {
+	case e.Network != "" && e.Network != NetworkHost:
+		return fieldErrorf(at+".network", "%q is not none or host", e.Network)
+	case e.Network == NetworkHost && len(e.Connect) > 0:
+		return fieldErrorf(at+".connect", "not with network host, which has every port")
 	}
 	if len(e.Paths) > maxList {
 		return fieldErrorf(at+".paths", "more than %d globs", maxList)
@@ -352,6 +376,25 @@ func checkEnv(at string, env []string) error {
 			return fieldErrorf(at, "%s: not sorted, or there twice", name)
 		}
 		previous = name
+	}
+	return nil
+}
+
+// checkConnect refuses what is not a list of loopback addresses with ports, each
+// in the one way to write it.
+func checkConnect(at string, list []string) error {
+	if len(list) > maxConnect {
+		return fieldErrorf(at, "more than %d ports", maxConnect)
+	}
+	for i, s := range list {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		a, err := netip.ParseAddrPort(s)
+		if err != nil || !a.Addr().IsLoopback() || a.Addr().Is4In6() || a.Addr().Zone() != "" || a.Port() == 0 || a.String() != s {
+			return fieldErrorf(at, "%q is not a loopback address and a port, such as 127.0.0.1:5432 or [::1]:5432", s)
+		}
+		if i > 0 && list[i-1] >= s {
+			return fieldErrorf(at, "%s: not sorted, or there twice", s)
+		}
 	}
 	return nil
 }

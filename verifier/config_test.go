@@ -22,6 +22,8 @@ test:
     timeout: 1h30m
     env: {LANG: C, A_B: "1", A: 'x=y'}
     paths: ["web/**", 'pack?ge*.json']
+    connect: ["[::1]:5432", 127.0.0.1:6379, 127.0.0.1:5432]
+    network: none
   - {name: lint, run: [make, lint], timeout: 90s}
 prepare:
   run: [[go, mod, download], [go, mod, verify]]
@@ -45,7 +47,7 @@ func TestParseConfig(t *testing.T) {
 	want := `{"v":1,"test":[` +
 		`{"name":"unit","run":["go","test","./..."],"dir":".","format":"go","timeout_s":600},` +
 		`{"name":"web-1","run":["npm","test",""],"dir":"web/app","format":"junit","report":"junit.xml","timeout_s":5400,` +
-		`"env":["A=x=y","A_B=1","LANG=C"],"paths":["web/**","pack?ge*.json"]},` +
+		`"env":["A=x=y","A_B=1","LANG=C"],"paths":["web/**","pack?ge*.json"],"connect":["127.0.0.1:5432","127.0.0.1:6379","[::1]:5432"]},` +
 		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90}],` +
 		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"vcs":["10.0.0.7","a-b.example.com","git.example.com"],"network":false},` +
 		`"isolation":{"level":2},` +
@@ -161,6 +163,28 @@ func TestParseConfigErrors(t *testing.T) {
 		{entry + "    paths: ['{a,b}']\n", `4: test[0].paths[0]: "{a,b}": only * ? and ** are special`},
 		{entry + "    paths: ['!a']\n", `4: test[0].paths[0]: "!a": only * ? and ** are special`},
 		{entry + "    paths: [a/../b]\n", `4: test[0].paths[0]: "a/../b": not a clean path`},
+		{entry + "    connect: 127.0.0.1:80\n", "4: test[0].connect: not a list with at least one item"},
+		{entry + "    connect: []\n", "4: test[0].connect: not a list with at least one item"},
+		{entry + "    connect: [5432]\n", `4: test[0].connect[0]: not a string; quote it: "5432"`},
+		{entry + "    connect: ['5432']\n", `4: test[0].connect[0]: "5432" is not a loopback address and a port, such as 127.0.0.1:5432`},
+		{entry + "    connect: [localhost:80]\n", `4: test[0].connect[0]: "localhost:80" is not a loopback`},
+		{entry + "    connect: [127.0.0.1]\n", `4: test[0].connect[0]: "127.0.0.1" is not a loopback`},
+		{entry + "    connect: ['127.0.0.1:0']\n", `4: test[0].connect[0]: "127.0.0.1:0" is not a loopback`},
+		{entry + "    connect: ['127.0.0.1:080']\n", `4: test[0].connect[0]: "127.0.0.1:080" is not a loopback`},
+		{entry + "    connect: ['127.0.0.1:65536']\n", `4: test[0].connect[0]: "127.0.0.1:65536" is not a loopback`},
+		{entry + "    connect: ['127.0.0.01:80']\n", `4: test[0].connect[0]: "127.0.0.01:80" is not a loopback`},
+		{entry + "    connect: ['0.0.0.0:80']\n", `4: test[0].connect[0]: "0.0.0.0:80" is not a loopback`},
+		{entry + "    connect: ['169.254.169.254:80']\n", `4: test[0].connect[0]: "169.254.169.254:80" is not a loopback`},
+		{entry + "    connect: ['[0:0::1]:80']\n", `4: test[0].connect[0]: "[0:0::1]:80" is not a loopback`},
+		{entry + "    connect: ['[::1%lo]:80']\n", `4: test[0].connect[0]: "[::1%lo]:80" is not a loopback`},
+		{entry + "    connect: ['[::ffff:127.0.0.1]:80']\n", `4: test[0].connect[0]: "[::ffff:127.0.0.1]:80" is not a loopback`},
+		{entry + "    connect: ['127.0.0.1:1', '127.0.0.1:1']\n", "4: test[0].connect[1]: 127.0.0.1:1: not sorted, or there twice"},
+		{entry + "    connect: [" + strings.Repeat("'127.0.0.1:1', ", 17) + "]\n", "4: test[0].connect: more than 16 ports"},
+		{entry + "    network: hosts\n", `4: test[0].network: "hosts" is not none or host`},
+		{entry + "    network: ''\n", `4: test[0].network: "" is not none or host`},
+		{entry + "    network: host\n", "4: test[0].network: with the host's network a test has isolation level 1 at most, and isolation.level asks for 3"},
+		{entry + "    network: host\nisolation: {level: 2}\n", "4: test[0].network: with the host's network a test has isolation level 1 at most, and isolation.level asks for 2"},
+		{entry + "    network: host\n    connect: ['127.0.0.1:80']\nisolation: {level: 1}\n", "5: test[0].connect: not with network host"},
 		// The rest
 		{"prepare:\n  secrets: [a b]\n", `2: prepare.secrets[0]: "a b" is not the name of a variable`},
 		{"prepare:\n  secrets: [A, A]\n", "2: prepare.secrets[1]: A: not sorted, or there twice"},

@@ -31,6 +31,8 @@ const (
 //	    timeout: 10m             # at most 6h
 //	    env: {NAME: value}
 //	    paths: ["**/*.go"]       # run only if a changed path matches
+//	    connect: [127.0.0.1:5432] # ports of the host's loopback that are in reach
+//	    network: none            # or host, with isolation.level 1 at most
 //	prepare:
 //	  run: [[go, mod, download]] # instead of the fetchers that are detected
 //	  secrets: [NAME]            # variables that the go command sees when it
@@ -259,6 +261,18 @@ func (d *configDecoder) entry(v yamlValue) TestEntry {
 		"timeout": func(v yamlValue) { e.Timeout = d.seconds(v) },
 		"env":     func(v yamlValue) { e.Env = d.env(v) },
 		"paths":   func(v yamlValue) { e.Paths = d.strings(v) },
+		"connect": func(v yamlValue) {
+			e.Connect = d.strings(v)
+			slices.Sort(e.Connect)
+		},
+		"network": func(v yamlValue) {
+			switch e.Network = d.string(v); e.Network {
+			case NetworkNone:
+				e.Network = ""
+			case "":
+				d.fail(v, "%q is not none or host", "")
+			}
+		},
 	})
 	if e.Format == "" {
 		e.Format = DefaultFormat(e.Run)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/truegreen-dev/truegreen/bundle"
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -223,8 +224,14 @@ func (v *verification) readCalls() error {
 	if err != nil {
 		return err
 	}
-	if _, err := v.completed(receipts.ToolPrepare); err != nil {
+	prepares, err := v.completed(receipts.ToolPrepare)
+	if err != nil {
 		return err
+	}
+	for i := range prepares {
+		if !sameNetwork(&prepares[i], "", nil) {
+			return v.stop(CallsMismatch, memberLog, "call %d: network: not as planned", prepares[i].Call)
+		}
 	}
 	if len(calls) > len(v.plan.Runs) || len(calls) < len(v.plan.Runs) && v.seal.Outcome == bundle.OutcomeCompleted {
 		return v.stop(CallsMismatch, memberLog, "%d test calls, %d are planned", len(calls), len(v.plan.Runs))
@@ -257,8 +264,15 @@ func (v *verification) matchCall(c *TestCall, p *PlannedRun) error {
 		return differ("patch or tree")
 	case (p.Skip != "") != (c.Result.State == receipts.StateNotRun):
 		return differ("whether it is run")
-	case a.Sandbox == nil || a.Sandbox.Network != "none" || a.Sandbox.Wall != p.Timeout || a.Sandbox.MinLevel < v.config.Isolation.Level:
+	case a.Sandbox == nil || a.Sandbox.Wall != p.Timeout || a.Sandbox.MinLevel < v.config.Isolation.Level:
 		return differ("sandbox")
+	case !sameNetwork(c, p.NetworkName(), p.Connect):
+		return differ("network")
+	}
+	for _, kv := range a.Env {
+		if id, ok := strings.CutPrefix(string(kv), RunVariable+"="); ok && id != p.ID() {
+			return differ(RunVariable)
+		}
 	}
 	for _, kv := range p.Env {
 		if !slices.Contains(a.Env, kv) {
@@ -272,6 +286,16 @@ func (v *verification) matchCall(c *TestCall, p *PlannedRun) error {
 		}
 	}
 	return nil
+}
+
+// sameNetwork reports whether what a call asked for and what it then had in
+// reach are this network, "" for any, and these ports of the host.
+func sameNetwork(c *TestCall, network string, connect []string) bool {
+	same := func(got string, ports []string) bool {
+		return (network == "" || got == network) && slices.Equal(ports, connect)
+	}
+	s, i := c.Args.Sandbox, c.Result.Isolation
+	return (s == nil || same(s.Network, s.Connect)) && (i == nil || same(i.Network, i.Connect))
 }
 
 // readEvidence makes the evidence document again, or believes it if asked to.

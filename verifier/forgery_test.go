@@ -54,6 +54,22 @@ func TestLyingSealer(t *testing.T) {
 			return receipts.Digest{}
 		}
 	}
+	port := []string{"127.0.0.1:5432"}
+	planned := func(edit func(*fixture.Run)) func(*fixture.Run) {
+		return func(r *fixture.Run) {
+			r.Config.Test[0].Connect = port
+			edit(r)
+		}
+	}
+	reached := func(edit func(*receipts.Isolation)) func(*fixture.Run) {
+		return func(r *fixture.Run) {
+			r.Forge.Result = func(a *receipts.Args, result *receipts.Result) {
+				if a.Tool == receipts.ToolTest && a.Side == "head" {
+					edit(result.Isolation)
+				}
+			}
+		}
+	}
 	const blob, log, seal = "blobs/sha256/", "log", "seal"
 	for _, test := range []struct {
 		name   string
@@ -134,6 +150,27 @@ func TestLyingSealer(t *testing.T) {
 		{"environment", func(r *fixture.Run) {
 			r.Config.Test[0].Env = []string{"STRICT=1"}
 			tests("head", func(a *receipts.Args) { a.Env = []receipts.Bytes{"STRICT=0"} })(r)
+		}, verifier.CallsMismatch, log},
+		{"port asked for and not planned", tests("head", func(a *receipts.Args) { s := *a.Sandbox; s.Connect = port; a.Sandbox = &s }), verifier.CallsMismatch, log},
+		{"port planned and not asked for", planned(tests("head", func(a *receipts.Args) { s := *a.Sandbox; s.Connect = nil; a.Sandbox = &s })), verifier.CallsMismatch, log},
+		{"port reached and not planned", reached(func(i *receipts.Isolation) { i.Connect = port }), verifier.CallsMismatch, log},
+		{"port planned and not reached", planned(reached(func(i *receipts.Isolation) { i.Connect = nil })), verifier.CallsMismatch, log},
+		{"another port reached", planned(reached(func(i *receipts.Isolation) { i.Connect = []string{"127.0.0.1:5433"} })), verifier.CallsMismatch, log},
+		{"network reached", reached(func(i *receipts.Isolation) { i.Network = "host" }), verifier.CallsMismatch, log},
+		{"port when prepared", func(r *fixture.Run) {
+			prepared(r, func(a *receipts.Args) { s := *a.Sandbox; s.Connect = port; a.Sandbox = &s })
+		}, verifier.CallsMismatch, log},
+		{"another run in the environment", tests("head", func(a *receipts.Args) {
+			a.Env = []receipts.Bytes{verifier.RunVariable + "=base-1"}
+		}), verifier.CallsMismatch, log},
+		{"network planned and not asked for", func(r *fixture.Run) {
+			r.Config.Isolation.Level, r.Config.Test[0].Network = 1, verifier.NetworkHost
+			r.Forge.Args = func(a *receipts.Args) {
+				if a.Tool == receipts.ToolTest {
+					s := *a.Sandbox
+					s.Network, a.Sandbox = verifier.NetworkNone, &s
+				}
+			}
 		}, verifier.CallsMismatch, log},
 		{"not run", func(r *fixture.Run) {
 			r.Output = fixture.OnHead(fixture.Output{State: receipts.StateNotRun})

@@ -1,6 +1,7 @@
 package verifier
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -53,7 +54,9 @@ type PlannedRun struct {
 	Report  receipts.Bytes   `json:"report,omitempty"` // a name below [OutDir]
 	Env     []receipts.Bytes `json:"env,omitempty"`    // of the configuration
 	Timeout int64            `json:"timeout_s"`
-	Skip    string           `json:"skip,omitempty"` // not run, and why
+	Connect []string         `json:"connect,omitempty"` // loopback ports of the host in reach
+	Network string           `json:"network,omitempty"` // "host"; else none
+	Skip    string           `json:"skip,omitempty"`    // not run, and why
 }
 
 // Why a planned run is not run.
@@ -62,6 +65,16 @@ const (
 	SkipEmptyBase = "the base is the empty tree"
 	SkipBase      = "the base is not run"
 )
+
+// RunVariable is the variable of the environment that tells the runs of an
+// entry apart, by [PlannedRun.ID].
+const RunVariable = "TRUEGREEN_RUN"
+
+// ID returns the side and the round of a run, such as "head-1".
+func (p *PlannedRun) ID() string { return fmt.Sprintf("%s-%d", p.Side, p.Round) }
+
+// NetworkName returns the network that a run has: [NetworkNone] or [NetworkHost].
+func (p *PlannedRun) NetworkName() string { return cmp.Or(p.Network, NetworkNone) }
 
 // Sides says which sides of a patch are to be run.
 type Sides struct {
@@ -84,7 +97,8 @@ func NewPlan(patch, config receipts.Digest, c *Config, source string, changed []
 		for _, side := range [...]string{SideBase, SideHead} {
 			run := PlannedRun{
 				Name: e.Name, Side: side, Round: 1, Format: e.Format, Argv: asBytes(commandLine(e)),
-				Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Env: asBytes(e.Env), Timeout: int64(e.Timeout), Skip: skip,
+				Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Env: asBytes(e.Env), Timeout: int64(e.Timeout),
+				Connect: e.Connect, Network: e.Network, Skip: skip,
 			}
 			switch {
 			case skip != "" || side == SideHead:

@@ -67,6 +67,34 @@ func TestNewPlan(t *testing.T) {
 	}
 }
 
+// TestPlannedNetwork: a run has the ports and the network of its entry, and a
+// plan without any is as it was before there were such.
+func TestPlannedNetwork(t *testing.T) {
+	t.Parallel()
+	c := planConfig()
+	c.Isolation.Level = 1
+	c.Test[0].Connect, c.Test[1].Network = []string{"127.0.0.1:5432"}, NetworkHost
+	plan := NewPlan(testPatch, testPlan, c, SourceBase, []string{"docs/a"}, Sides{})
+	doc, err := receipts.Encode(&plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"timeout_s":60,"connect":["127.0.0.1:5432"]}`, `"timeout_s":5,"network":"host"}`} {
+		if bytes.Count(doc, []byte(want)) != 2 {
+			t.Errorf("not twice %s in %s", want, doc)
+		}
+	}
+	for i, want := range []string{"base-1 none", "head-1 none", "base-1 host", "head-1 host"} {
+		if got := plan.Runs[i].ID() + " " + plan.Runs[i].NetworkName(); got != want {
+			t.Errorf("run %d: %s, want %s", i, got, want)
+		}
+	}
+	plain := NewPlan(testPatch, testPlan, planConfig(), SourceBase, nil, Sides{})
+	if doc, err := receipts.Encode(&plain); err != nil || bytes.Contains(doc, []byte("network")) || bytes.Contains(doc, []byte("connect")) {
+		t.Errorf("%s, %v", doc, err)
+	}
+}
+
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ format, run, want string }{

@@ -182,6 +182,8 @@ type jsonRun struct {
 	Unfinished int      `json:"unfinished"`
 	Millis     int64    `json:"wall_ms"`
 	Level      *int     `json:"isolation_level,omitempty"`
+	Network    string   `json:"network,omitempty"`
+	Connect    []string `json:"connect,omitempty"`
 	Signals    []string `json:"signals,omitempty"`
 }
 
@@ -253,7 +255,7 @@ func (r Report) jsonRun(f *RunFinding) jsonRun {
 	if result := r.r.results[f.Call]; result != nil {
 		out.Millis = result.End - result.Start
 		if result.Isolation != nil {
-			out.Level = &result.Isolation.Level
+			out.Level, out.Network, out.Connect = &result.Isolation.Level, result.Isolation.Network, result.Isolation.Connect
 		}
 	}
 	for _, s := range f.Signals {

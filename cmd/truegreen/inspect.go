@@ -205,6 +205,6 @@ func printResult(w io.Writer, s verifier.Step) {
 		fmt.Fprintf(w, "        %s: %s\n", oneLine(n.Name), oneLine(string(n.Value)))
 	}
 	if i := s.Result.Isolation; i != nil {
-		fmt.Fprintf(w, "        isolation level %d (%s), uid %d, network %s, landlock ABI %d, kill by %s\n", i.Level, oneLine(i.Mode), i.UID, oneLine(i.Network), i.LandlockABI, oneLine(i.Kill))
+		fmt.Fprintf(w, "        isolation level %d (%s), uid %d, network %s, landlock ABI %d, kill by %s\n", i.Level, oneLine(i.Mode), i.UID, oneLine(networkText(i.Network, i.Connect)), i.LandlockABI, oneLine(i.Kill))
 	}
 }

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 //	exits N COMMAND…     run a command that ends with this exit code
 //	agent KEY [stuck]    serve an SSH agent that has KEY; a stuck one never answers
 //	                     when it is to sign
+//	serve NAME           listen on 127.0.0.1, at the port NAME, and answer the first
+//	                     line of each connection with "ready"
+//	served NAME LINE…    fail unless these lines came, in this order, and no others
 //	start NAME COMMAND…  run one in the background
 //	signal NAME SIGNAL   send it a signal
 //	finish NAME N        wait for its exit code; output is in NAME.stdout, NAME.stderr
@@ -64,7 +67,7 @@ func TestScript(t *testing.T) {
 		Condition:           condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey, "agent": serveAgent,
-			"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
+			"serve": serve, "served": served, "exits": exits, "start": start, "signal": sendSignal, "finish": finish,
 			"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
 		},
 	})
@@ -85,6 +88,7 @@ func setUp(env *testscript.Env) error {
 		env.Setenv(key, value)
 	}
 	env.Values["jobs"] = map[string]*job{}
+	env.Values["services"] = map[string]*service{}
 	env.Defer(func() {
 		for _, j := range env.Values["jobs"].(map[string]*job) {
 			j.cmd.Process.Kill()

@@ -284,6 +284,8 @@ func (a *app) dryRun(ctx context.Context, o *runner.Options) error {
 		note := ""
 		if r.Skip != "" {
 			note = "  not run: " + r.Skip
+		} else if len(r.Connect) > 0 || r.Network != "" {
+			note = "  network " + networkText(r.Network, r.Connect)
 		}
 		fmt.Fprintf(w, "  %-9s %-5s %s%s\n", oneLine(r.Name), r.Side, oneLine(joinArgs(r.Argv)), note)
 	}

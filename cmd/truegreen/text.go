@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -65,6 +66,7 @@ func (a *app) printReport(r verifier.Report) {
 	}
 	a.printRuns(w, r)
 	a.printTests(w, r)
+	a.printHostNetwork(w, r)
 	for _, n := range r.Plan().NotCovered {
 		fmt.Fprintf(w, "  note      %s\n", oneLine(string(n)))
 	}
@@ -124,6 +126,21 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 	}
 }
 
+// printHostNetwork names the entries that had the host's network: what they came
+// to may depend on anything that can be reached from there.
+func (a *app) printHostNetwork(w io.Writer, r verifier.Report) {
+	var names []string
+	for _, p := range r.Plan().Runs {
+		if p.Network == verifier.NetworkHost && p.Skip == "" && !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(w, "  %s   HOST: %s ran with the host's network, and could reach and send anything\n",
+			a.color(verdictColors[verifier.Failed], "network"), oneLine(strings.Join(names, ", ")))
+	}
+}
+
 // runLine says what one run came to.
 func runLine(run *verifier.RunFinding, result *receipts.Result) string {
 	var b strings.Builder
@@ -153,10 +170,23 @@ func runLine(run *verifier.RunFinding, result *receipts.Result) string {
 	if result != nil {
 		fmt.Fprintf(&b, "  %.1fs", float64(result.End-result.Start)/1000)
 		if i := result.Isolation; i != nil {
-			fmt.Fprintf(&b, "  isolation %d %s (%s), network %s", i.Level, sandbox.Level(i.Level), i.Mode, i.Network)
+			fmt.Fprintf(&b, "  isolation %d %s (%s), network %s", i.Level, sandbox.Level(i.Level), i.Mode, networkText(i.Network, i.Connect))
 		}
 	}
 	return b.String()
+}
+
+// networkText says what a command had in reach: ports of 127.0.0.1 by their
+// number alone.
+func networkText(network string, connect []string) string {
+	if len(connect) == 0 {
+		return network
+	}
+	text := "loopback"
+	for _, at := range connect {
+		text += " + " + strings.TrimPrefix(at, "127.0.0.1:")
+	}
+	return text
 }
 
 func (a *app) printTests(w io.Writer, r verifier.Report) {

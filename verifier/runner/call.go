@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,10 @@ func (j *job) test(ctx context.Context) error {
 		if p.Side == verifier.SideBase {
 			side = 0
 		}
-		args, spec := j.testSpec(p, side)
+		args, spec, err := j.testSpec(p, side)
+		if err != nil {
+			return err
+		}
 		result, err := j.sandboxed(ctx, args, spec, p.Skip)
 		if err != nil {
 			return err
@@ -40,17 +44,24 @@ func (j *job) test(ctx context.Context) error {
 }
 
 // testSpec returns what a planned run asks of the sandbox, and its args document.
-func (j *job) testSpec(p *verifier.PlannedRun, side int) (*receipts.Args, sandbox.Spec) {
+func (j *job) testSpec(p *verifier.PlannedRun, side int) (*receipts.Args, sandbox.Spec, error) {
 	l := j.Config.Limits
 	tree := j.listings[side].listing.SHA256
 	spec := sandbox.Spec{
 		Argv: asStrings(p.Argv), Dir: verifier.InsideDir(string(p.Dir)),
 		Env:     testEnvironment(j, p, side),
 		Mounts:  j.testMounts(side),
-		Network: sandbox.NetworkNone,
+		Network: sandbox.Network(p.NetworkName()),
 		Limits: sandbox.Limits{
 			Wall: time.Duration(p.Timeout) * time.Second, Pids: int(l.Pids), Memory: l.Memory, Disk: l.Disk, Output: l.Output,
 		},
+	}
+	for _, s := range p.Connect {
+		at, err := netip.ParseAddrPort(s)
+		if err != nil {
+			return nil, sandbox.Spec{}, fmt.Errorf("connect: %w", err)
+		}
+		spec.Connect = append(spec.Connect, at)
 	}
 	if p.Report != "" {
 		spec.Collect = []string{verifier.OutDir + "/" + string(p.Report)}
@@ -58,7 +69,7 @@ func (j *job) testSpec(p *verifier.PlannedRun, side int) (*receipts.Args, sandbo
 	args := &receipts.Args{
 		Tool: receipts.ToolTest, Name: p.Name, Side: p.Side, Round: p.Round, Format: p.Format, Tree: &tree,
 	}
-	return args, spec
+	return args, spec, nil
 }
 
 func (j *job) testMounts(side int) []sandbox.Mount {
@@ -77,7 +88,7 @@ func (j *job) testMounts(side int) []sandbox.Mount {
 // recorded, or that no sandbox could be had.
 func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.Spec, skip string) (*receipts.Result, error) {
 	spec.MinLevel = sandbox.Level(j.minLevel())
-	if spec.Network == sandbox.NetworkHost {
+	if spec.Network == sandbox.NetworkHost && args.Tool == receipts.ToolPrepare {
 		spec.MinLevel = min(spec.MinLevel, sandbox.LevelRestricted)
 	}
 	if j.o.Unisolated {
@@ -226,7 +237,7 @@ func resultDocument(r *sandbox.Result) *receipts.Result {
 	}
 	i := &r.Isolation
 	iso := &receipts.Isolation{
-		Level: int(i.Level), Mode: string(i.Mode), Network: string(i.Network), UID: int64(i.UID),
+		Level: int(i.Level), Mode: string(i.Mode), Network: string(i.Network), Connect: addresses(i.Connect), UID: int64(i.UID),
 		Namespaces: append([]string{}, i.Namespaces...), NoNewPrivs: i.NoNewPrivs, CapsEmpty: i.CapsEmpty, Seccomp: i.Seccomp,
 		LandlockABI: i.Landlock, Kill: i.Kill, Probes: []receipts.Probe{}, Limits: []receipts.Limit{},
 	}
@@ -245,7 +256,7 @@ func resultDocument(r *sandbox.Result) *receipts.Result {
 
 func sandboxDocument(s *sandbox.Spec) *receipts.Sandbox {
 	doc := &receipts.Sandbox{
-		MinLevel: int(s.MinLevel), Network: string(s.Network), Mounts: []receipts.Bytes{},
+		MinLevel: int(s.MinLevel), Network: string(s.Network), Connect: addresses(s.Connect), Mounts: []receipts.Bytes{},
 		Wall: int64(s.Limits.Wall / time.Second), Pids: int64(s.Limits.Pids), Memory: s.Limits.Memory, Output: s.Limits.Output,
 		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, Files: int64(s.Limits.Files), FileSize: s.Limits.FileBytes,
 	}
@@ -253,6 +264,14 @@ func sandboxDocument(s *sandbox.Spec) *receipts.Sandbox {
 		doc.Mounts = append(doc.Mounts, receipts.Bytes(mountNames[m.Kind]+" "+m.Target))
 	}
 	return doc
+}
+
+func addresses(list []netip.AddrPort) []string {
+	var out []string
+	for _, a := range list {
+		out = append(out, a.String())
+	}
+	return out
 }
 
 var mountNames = map[sandbox.MountKind]string{
@@ -314,6 +333,7 @@ func testEnvironment(j *job, p *verifier.PlannedRun, side int) []string {
 		"TZ":                 "UTC",
 		"CI":                 "true",
 		"TRUEGREEN_OUT":      verifier.OutDir,
+		verifier.RunVariable: p.ID(),
 		"SOURCE_DATE_EPOCH":  strconv.FormatInt([...]int64{j.Base.Time, j.Head.Time}[side], 10),
 		"GIT_CONFIG_GLOBAL":  os.DevNull,
 		"GIT_CONFIG_SYSTEM":  os.DevNull,
