@@ -14,6 +14,7 @@ import (
 const (
 	FilePatch    = "patch"
 	FileListing  = "listing"
+	FileModules  = "modules" // of prepare calls: lines of name, version and hash, sorted
 	FileDiff     = "diff"
 	FileConfig   = "config"
 	FilePlan     = "plan"

@@ -123,6 +123,7 @@ type job struct {
 	plan     verifier.Plan
 	tools    toolchain
 	modules  [2]string // module caches, "" for none
+	supplies map[place][]supply
 	tests    []verifier.TestCall
 	refused  error
 	unsealed bool            // the bundle could not be written
