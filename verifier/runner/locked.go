@@ -29,21 +29,23 @@ type ecosystem interface {
 	// commands are those that need it, and none of the others.
 	commands() []string
 	// find looks for the programs on the host. It runs nothing.
-	find(getenv func(string) string) (hostTool, error)
+	find(environ []string) (hostTool, error)
 	// lock reads what the files of one folder of a tree ask for, nil for nothing.
 	// Its error is an unlockedError where they pin it not, or not enough.
-	lock(f treeDir) (*locked, error)
-	// environment is that of the fetcher: of the caller's, it takes what says where
-	// packages come from.
-	environment(getenv func(string) string) map[string]string
+	lock(f treeDir, environ []string) (*locked, error)
+	// environment is that of the fetcher. Of the caller's, environ, it takes what
+	// says where packages come from.
+	environment(environ []string) map[string]string
 	// steps are the commands that fetch. The first alone has the network.
 	steps() [][]string
 	// supply is what tests in dir get out of a filled cache.
-	supply(cache, dir string) supply
+	supply(cache, dir string, environ []string) supply
+	// fetched checks what the fetcher left in a cache.
+	fetched(cache string, want *locked) error
 }
 
 // ecosystems are those beside Go, which has [job.goModules].
-var ecosystems = []ecosystem{npm{}}
+var ecosystems = []ecosystem{npm{}, cargo{}}
 
 // A hostTool is an ecosystem's programs on the host.
 type hostTool struct {
@@ -141,7 +143,7 @@ func needs(command string, e ecosystem) bool {
 }
 
 func (j *job) fetchFolder(ctx context.Context, e ecosystem, at place) error {
-	want, err := e.lock(j.treeDir(ctx, at))
+	want, err := e.lock(j.treeDir(ctx, at), j.o.Environ)
 	var no *unlockedError
 	if errors.As(err, &no) {
 		return j.notFetched(ctx, e, at, no.why)
@@ -149,7 +151,7 @@ func (j *job) fetchFolder(ctx context.Context, e ecosystem, at place) error {
 	if want == nil || err != nil {
 		return err
 	}
-	tool, err := e.find(j.getenv)
+	tool, err := e.find(j.o.Environ)
 	if err != nil {
 		return j.notFetched(ctx, e, at, err.Error())
 	}
@@ -160,7 +162,7 @@ func (j *job) fetchFolder(ctx context.Context, e ecosystem, at place) error {
 	cache := filepath.Join(j.depsCache(), e.name()+"-"+lockKey(e, tool, want))
 	switch {
 	case isDir(cache):
-		_, err = j.sandboxed(ctx, j.prepareArgs(e.name(), at.side), lockedSpec(e, tool, "", j.getenv, e.steps()[0]), "nothing is missing", modules)
+		_, err = j.sandboxed(ctx, j.prepareArgs(e.name(), at.side), lockedSpec(e, tool, "", j.o.Environ, e.steps()[0]), "nothing is missing", modules)
 	case !j.Config.Prepare.Network:
 		return j.notFetched(ctx, e, at, "prepare.network is false, and it was not fetched before")
 	default:
@@ -169,7 +171,7 @@ func (j *job) fetchFolder(ctx context.Context, e ecosystem, at place) error {
 	if err != nil {
 		return err
 	}
-	s := e.supply(cache, at.dir)
+	s := e.supply(cache, at.dir, j.o.Environ)
 	s.mounts = append(tool.mounts(), s.mounts...)
 	if tool.bin != "" {
 		s.bin = append(s.bin, tool.bin)
@@ -209,7 +211,7 @@ func (j *job) treeDir(ctx context.Context, at place) treeDir {
 
 // notFetched records why there is nothing of an ecosystem.
 func (j *job) notFetched(ctx context.Context, e ecosystem, at place, why string) error {
-	spec := lockedSpec(e, hostTool{}, "", j.getenv, e.steps()[0])
+	spec := lockedSpec(e, hostTool{}, "", j.o.Environ, e.steps()[0])
 	_, err := j.sandboxed(ctx, j.prepareArgs(e.name(), at.side), spec, fmt.Sprintf("%s: nothing is fetched: %s", at.dir, why))
 	return err
 }
@@ -233,7 +235,7 @@ func lockKey(e ecosystem, tool hostTool, want *locked) string {
 }
 
 // lockedSpec is a command that sees a cache and no tree.
-func lockedSpec(e ecosystem, tool hostTool, cache string, getenv func(string) string, argv []string) sandbox.Spec {
+func lockedSpec(e ecosystem, tool hostTool, cache string, environ []string, argv []string) sandbox.Spec {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": verifier.HomeDir,
 		"TMPDIR": "/tmp", "LANG": "C.UTF-8",
@@ -241,7 +243,7 @@ func lockedSpec(e ecosystem, tool hostTool, cache string, getenv func(string) st
 	if tool.bin != "" {
 		env["PATH"] = tool.bin + ":" + env["PATH"]
 	}
-	maps.Copy(env, e.environment(getenv))
+	maps.Copy(env, e.environment(environ))
 	spec := sandbox.Spec{
 		Argv: argv, Dir: depsDir, Env: sortedEnv(env), Mounts: tool.mounts(),
 		Network: sandbox.NetworkNone, Limits: sandbox.Limits{Output: 1 << 20},
@@ -258,7 +260,7 @@ func (j *job) runFetcher(ctx context.Context, e ecosystem, tool hostTool, at pla
 		return err
 	}
 	for i, argv := range e.steps() {
-		spec := lockedSpec(e, tool, tmp, j.getenv, argv)
+		spec := lockedSpec(e, tool, tmp, j.o.Environ, argv)
 		if i == 0 {
 			spec.Network = sandbox.NetworkHost
 			j.passProxies(&spec, false)
@@ -267,7 +269,20 @@ func (j *job) runFetcher(ctx context.Context, e ecosystem, tool hostTool, at pla
 			return err
 		}
 	}
+	if err := e.fetched(tmp, want); err != nil {
+		return fmt.Errorf("prepare: %s: %w", e.name(), err)
+	}
 	return nil
+}
+
+// variable returns the value of a variable, "" where it is not set.
+func variable(environ []string, name string) string {
+	for _, kv := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // writeInputs writes files that the fetcher may read and change. The folder is

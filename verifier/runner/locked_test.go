@@ -49,10 +49,14 @@ func (p *patchRun) run() (report verifier.Report, steps []verifier.Step, modules
 	if err := os.WriteFile(key, secret, 0o600); err != nil {
 		p.t.Fatal(err)
 	}
+	environ := os.Environ()
+	for name, value := range p.env {
+		environ = append(environ, name+"="+value)
+	}
 	done, err := Run(p.t.Context(), Options{
 		Repo: p.dir, Head: "HEAD", State: p.state, Out: out, Attempt: 1,
 		Key: func() (*os.File, error) { return os.Open(key) }, Now: time.Now,
-		Getenv: func(name string) string { return p.env[name] }, Environ: os.Environ(),
+		Getenv: func(name string) string { return p.env[name] }, Environ: environ,
 	})
 	var refused *sandbox.RefusedError
 	if errors.As(err, &refused) || errors.Is(err, errors.ErrUnsupported) {

@@ -28,21 +28,21 @@ func (npm) commands() []string { return []string{"npm", "npx", "node"} }
 
 func (npm) steps() [][]string { return [][]string{{"npm", "ci", "--ignore-scripts"}} }
 
-func (npm) environment(getenv func(string) string) map[string]string {
+func (npm) environment(environ []string) map[string]string {
 	env := map[string]string{
 		"npm_config_globalconfig": os.DevNull, "npm_config_cache": "/tmp/npm",
 		"npm_config_audit": "false", "npm_config_fund": "false", "npm_config_update_notifier": "false",
 		"npm_config_git": "/bin/false", // a package that comes out of a repository has no hash
 	}
 	for _, name := range [...]string{"NPM_CONFIG_REGISTRY", "npm_config_registry"} {
-		if v := getenv(name); v != "" {
+		if v := variable(environ, name); v != "" {
 			env["npm_config_registry"] = v
 		}
 	}
 	return env
 }
 
-func (npm) supply(cache, dir string) supply {
+func (npm) supply(cache, dir string, _ []string) supply {
 	modules := filepath.Join(cache, "node_modules")
 	if !isDir(modules) {
 		return supply{} // all that is locked is for other systems
@@ -51,7 +51,9 @@ func (npm) supply(cache, dir string) supply {
 	return supply{mounts: []sandbox.Mount{{Source: modules, Target: path.Join(verifier.InsideDir(dir), "node_modules"), Kind: sandbox.Overlay}}}
 }
 
-func (npm) find(func(string) string) (hostTool, error) {
+func (npm) fetched(string, *locked) error { return nil } // npm checks
+
+func (npm) find([]string) (hostTool, error) {
 	var t hostTool
 	node, err := lookReal("node")
 	if err != nil {
@@ -100,7 +102,7 @@ var npmManifest = []string{
 // npmRequires are the members that name packages. Their values say where from.
 var npmRequires = []string{"dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "overrides"}
 
-func (npm) lock(f treeDir) (*locked, error) {
+func (npm) lock(f treeDir, _ []string) (*locked, error) {
 	text, err := f.read("package.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -38,7 +38,7 @@ type Options struct {
 	Previous      receipts.Digest
 
 	Getenv   func(string) string // the caller's environment, for fetchers only
-	Environ  []string            // all of it, for the host's go command only
+	Environ  []string            // all of it, for the host's go command, and to find fetchers and registries
 	Progress func(Event)         // nil: none; called from several goroutines
 	Now      func() time.Time
 }
