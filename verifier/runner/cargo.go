@@ -28,7 +28,7 @@ const cargoHome = "/cache/cargo"
 func (cargo) name() string       { return "cargo" }
 func (cargo) commands() []string { return []string{"cargo"} }
 
-func (cargo) steps() [][]string { return [][]string{{"cargo", "fetch"}} }
+func (cargo) steps(hostTool) [][]string { return [][]string{{"cargo", "fetch"}} }
 
 func (cargo) environment(environ []string) map[string]string {
 	env := map[string]string{"CARGO_HOME": depsDir + "/home", "CARGO_TERM_COLOR": "never"}
@@ -38,12 +38,12 @@ func (cargo) environment(environ []string) map[string]string {
 	return env
 }
 
-func (cargo) supply(cache, _ string, environ []string) supply {
+func (cargo) supply(c filled) supply {
 	s := supply{
 		env:    map[string]string{"CARGO_HOME": cargoHome},
-		mounts: []sandbox.Mount{{Source: filepath.Join(cache, "home"), Target: cargoHome, Kind: sandbox.Overlay}},
+		mounts: []sandbox.Mount{{Source: filepath.Join(c.path, "home"), Target: cargoHome, Kind: sandbox.Overlay}},
 	}
-	for name, index := range cargoRegistries(environ) {
+	for name, index := range cargoRegistries(c.environ) {
 		scheme, rest, ok := strings.Cut(index, "+")
 		if !ok {
 			scheme, rest = "", index
@@ -114,7 +114,7 @@ func (cargo) find(environ []string) (hostTool, error) {
 			return hostTool{}, fmt.Errorf("rustup: there is no toolchain %s", name)
 		}
 	}
-	var t hostTool
+	t := hostTool{program: filepath.Base(bin)}
 	if t.version, err = fileDigest(bin); err != nil {
 		return hostTool{}, err
 	}

@@ -78,7 +78,7 @@ dependencies = [
 	report, steps, modules := p.run()
 	lines := []string{"answer 1.2.3 " + sum, "inner 0.1.0 " + inner}
 	if len(steps) != 1 || !slices.Equal(modules, lines) {
-		t.Fatalf("%d steps, modules %q", len(steps), modules)
+		t.Fatalf("%d steps, modules %q, %v", len(steps), modules, report.Reasons())
 	}
 	green(t, report)
 	if asked := r.requests(); !slices.Contains(asked, "/dl/inner-0.1.0.crate") {

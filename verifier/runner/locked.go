@@ -37,18 +37,19 @@ type ecosystem interface {
 	// says where packages come from.
 	environment(environ []string) map[string]string
 	// steps are the commands that fetch. The first alone has the network.
-	steps() [][]string
-	// supply is what tests in dir get out of a filled cache.
-	supply(cache, dir string, environ []string) supply
-	// fetched checks what the fetcher left in a cache.
+	steps(t hostTool) [][]string
+	// supply is what tests get out of a cache.
+	supply(c filled) supply
+	// fetched checks what the fetcher left in a cache, and removes what no test needs.
 	fetched(cache string, want *locked) error
 }
 
 // ecosystems are those beside Go, which has [job.goModules].
-var ecosystems = []ecosystem{npm{}, cargo{}}
+var ecosystems = []ecosystem{npm{}, cargo{}, pip{}}
 
 // A hostTool is an ecosystem's programs on the host.
 type hostTool struct {
+	program string   // name of the file
 	version string   // of what fetches
 	roots   []string // folders that a sandbox needs and does not have
 	bin     string   // folder that goes before the PATH, "" for none
@@ -96,6 +97,14 @@ const maxLock = 16 << 20
 
 // maxModules bounds the packages of one lock file.
 const maxModules = 1 << 16
+
+// filled is a cache that holds what is asked for.
+type filled struct {
+	path    string
+	tool    hostTool // that filled it
+	dir     string   // of the tree, with the lock file
+	environ []string // the caller's
+}
 
 // A supply is what a test command gets of an ecosystem.
 type supply struct {
@@ -162,7 +171,7 @@ func (j *job) fetchFolder(ctx context.Context, e ecosystem, at place) error {
 	cache := filepath.Join(j.depsCache(), e.name()+"-"+lockKey(e, tool, want))
 	switch {
 	case isDir(cache):
-		_, err = j.sandboxed(ctx, j.prepareArgs(e.name(), at.side), lockedSpec(e, tool, "", j.o.Environ, e.steps()[0]), "nothing is missing", modules)
+		_, err = j.sandboxed(ctx, j.prepareArgs(e.name(), at.side), lockedSpec(e, tool, "", j.o.Environ, e.steps(tool)[0]), "nothing is missing", modules)
 	case !j.Config.Prepare.Network:
 		return j.notFetched(ctx, e, at, "prepare.network is false, and it was not fetched before")
 	default:
@@ -171,7 +180,7 @@ func (j *job) fetchFolder(ctx context.Context, e ecosystem, at place) error {
 	if err != nil {
 		return err
 	}
-	s := e.supply(cache, at.dir, j.o.Environ)
+	s := e.supply(filled{cache, tool, at.dir, j.o.Environ})
 	s.mounts = append(tool.mounts(), s.mounts...)
 	if tool.bin != "" {
 		s.bin = append(s.bin, tool.bin)
@@ -211,7 +220,7 @@ func (j *job) treeDir(ctx context.Context, at place) treeDir {
 
 // notFetched records why there is nothing of an ecosystem.
 func (j *job) notFetched(ctx context.Context, e ecosystem, at place, why string) error {
-	spec := lockedSpec(e, hostTool{}, "", j.o.Environ, e.steps()[0])
+	spec := lockedSpec(e, hostTool{}, "", j.o.Environ, e.steps(hostTool{})[0])
 	_, err := j.sandboxed(ctx, j.prepareArgs(e.name(), at.side), spec, fmt.Sprintf("%s: nothing is fetched: %s", at.dir, why))
 	return err
 }
@@ -227,7 +236,7 @@ func (j *job) modulesFile(lines []string) (receipts.File, error) {
 // lockKey is a digest of all that decides what a fetcher leaves.
 func lockKey(e ecosystem, tool hostTool, want *locked) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %s %s/%s\n%q\n", e.name(), tool.version, runtime.GOOS, runtime.GOARCH, e.steps())
+	fmt.Fprintf(h, "%s %s %s/%s\n%q\n", e.name(), tool.version, runtime.GOOS, runtime.GOARCH, e.steps(tool))
 	for _, name := range slices.Sorted(maps.Keys(want.files)) {
 		fmt.Fprintf(h, "%s %q\n", receipts.Sum(want.files[name]), name)
 	}
@@ -259,7 +268,7 @@ func (j *job) runFetcher(ctx context.Context, e ecosystem, tool hostTool, at pla
 	if err := j.writeInputs(tmp, want.files); err != nil {
 		return err
 	}
-	for i, argv := range e.steps() {
+	for i, argv := range e.steps(tool) {
 		spec := lockedSpec(e, tool, tmp, j.o.Environ, argv)
 		if i == 0 {
 			spec.Network = sandbox.NetworkHost

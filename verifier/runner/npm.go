@@ -26,7 +26,7 @@ type npm struct{}
 func (npm) name() string       { return "npm" }
 func (npm) commands() []string { return []string{"npm", "npx", "node"} }
 
-func (npm) steps() [][]string { return [][]string{{"npm", "ci", "--ignore-scripts"}} }
+func (npm) steps(hostTool) [][]string { return [][]string{{"npm", "ci", "--ignore-scripts"}} }
 
 func (npm) environment(environ []string) map[string]string {
 	env := map[string]string{
@@ -42,19 +42,18 @@ func (npm) environment(environ []string) map[string]string {
 	return env
 }
 
-func (npm) supply(cache, dir string, _ []string) supply {
-	modules := filepath.Join(cache, "node_modules")
+func (npm) supply(c filled) supply {
+	modules := filepath.Join(c.path, "node_modules")
 	if !isDir(modules) {
 		return supply{} // all that is locked is for other systems
 	}
 	// Tools write below node_modules, such as to node_modules/.cache.
-	return supply{mounts: []sandbox.Mount{{Source: modules, Target: path.Join(verifier.InsideDir(dir), "node_modules"), Kind: sandbox.Overlay}}}
+	return supply{mounts: []sandbox.Mount{{Source: modules, Target: path.Join(verifier.InsideDir(c.dir), "node_modules"), Kind: sandbox.Overlay}}}
 }
 
 func (npm) fetched(string, *locked) error { return nil } // npm checks
 
 func (npm) find([]string) (hostTool, error) {
-	var t hostTool
 	node, err := lookReal("node")
 	if err != nil {
 		return hostTool{}, err
@@ -69,7 +68,7 @@ func (npm) find([]string) (hostTool, error) {
 	if err != nil || json.Unmarshal(text, &manifest) != nil || manifest.Name != "npm" {
 		return hostTool{}, fmt.Errorf("%s: not npm's own script", script)
 	}
-	t.version = manifest.Version
+	t := hostTool{program: filepath.Base(node), version: manifest.Version}
 	prefix := filepath.Dir(filepath.Dir(node))
 	t.addRoot(prefix)
 	if !strings.HasPrefix(root, prefix+"/") {

@@ -71,7 +71,7 @@ for (const f of ["node_modules/answer/index.js", "node_modules/answer/new"]) {
 	report, steps, modules := p.run()
 	lines := []string{"answer 1.2.3 " + hash, "hollow 1.0.0 " + hollow}
 	if len(steps) != 1 || !slices.Equal(modules, lines) {
-		t.Fatalf("%d steps, modules %q", len(steps), modules)
+		t.Fatalf("%d steps, modules %q, %v", len(steps), modules, report.Reasons())
 	}
 	if s := steps[0]; s.Args.Name != "npm" || s.Args.Sandbox.Network != "host" || s.Result.State != receipts.StateExited || s.Result.Exit != 0 {
 		t.Errorf("%+v, %+v", s.Args, s.Result)
