@@ -73,8 +73,8 @@ func (t *hostTool) addRoot(root string) {
 
 // A treeDir is a folder of a tree, as Git has it.
 type treeDir struct {
-	names []string // of all files and links below it
-	read  func(name string) ([]byte, error)
+	has  func(name string) bool // a file, a folder, or anything else
+	read func(name string) ([]byte, error)
 }
 
 // locked is what a lock file asks for.
@@ -199,7 +199,12 @@ func (j *job) treeDir(ctx context.Context, at place) treeDir {
 	if at.dir != "." {
 		prefix = at.dir + "/"
 	}
-	f := treeDir{read: func(name string) ([]byte, error) {
+	has := func(name string) bool {
+		i, _ := slices.BinarySearchFunc(l.Entries, prefix+name+"/", func(e verifier.TreeEntry, path string) int { return strings.Compare(e.Path, path) })
+		_, file := l.Find(prefix + name)
+		return file || i < len(l.Entries) && strings.HasPrefix(l.Entries[i].Path, prefix+name+"/")
+	}
+	read := func(name string) ([]byte, error) {
 		e, ok := l.Find(prefix + name)
 		if !ok || e.Mode != "100644" && e.Mode != "100755" {
 			return nil, fs.ErrNotExist
@@ -209,13 +214,8 @@ func (j *job) treeDir(ctx context.Context, at place) treeDir {
 			return nil, unlocked("%s: more than %d bytes", name, maxLock)
 		}
 		return b, err
-	}}
-	for _, e := range l.Entries {
-		if name, ok := strings.CutPrefix(e.Path, prefix); ok {
-			f.names = append(f.names, name)
-		}
 	}
-	return f
+	return treeDir{has, read}
 }
 
 // notFetched records why there is nothing of an ecosystem.

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -179,4 +180,57 @@ func tarball(t testing.TB, files ...string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// folderOf is a folder with files of these contents.
+func folderOf(files map[string]string) treeDir {
+	return treeDir{
+		has: func(name string) bool {
+			for file := range files {
+				if file == name || strings.HasPrefix(file, name+"/") {
+					return true
+				}
+			}
+			return false
+		},
+		read: func(name string) ([]byte, error) {
+			if content, ok := files[name]; ok {
+				return []byte(content), nil
+			}
+			return nil, fs.ErrNotExist
+		},
+	}
+}
+
+func TestTreeDir(t *testing.T) {
+	t.Parallel()
+	g := newRepo(t)
+	g.write("node_modules-x/a", "1")
+	g.write("web/node_modules/a", "2")
+	g.write("web/lock", "3")
+	if err := os.Symlink("lock", filepath.Join(g.dir, "web/link")); err != nil {
+		t.Fatal(err)
+	}
+	g.commit("one")
+	j := &job{Selection: &Selection{repo: g.open()}}
+	var err error
+	if j.listings[1].listing, err = j.repo.List(t.Context(), g.git("rev-parse", "HEAD^{tree}"), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	root, web := j.treeDir(t.Context(), place{1, "."}), j.treeDir(t.Context(), place{1, "web"})
+	for name, want := range map[string][2]bool{
+		"node_modules": {false, true}, "lock": {false, true}, "link": {false, true}, "web": {true, false}, "web/node_modules": {true, false}, "z": {},
+	} {
+		if got := [2]bool{root.has(name), web.has(name)}; got != want {
+			t.Errorf("%s: there: %v, want %v", name, got, want)
+		}
+	}
+	if b, err := web.read("lock"); string(b) != "3" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, name := range []string{"link", "node_modules", "z"} { // a link is not what it points to
+		if _, err := web.read(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

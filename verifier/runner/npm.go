@@ -133,7 +133,7 @@ func (npm) lock(f treeDir, _ []string) (*locked, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(f.names, func(p string) bool { return p == "node_modules" || strings.HasPrefix(p, "node_modules/") }) {
+	if f.has("node_modules") {
 		return nil, unlocked("node_modules is part of the tree")
 	}
 	want, err := readPackageLock(text)

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -182,18 +181,4 @@ func TestPackageLock(t *testing.T) {
 			t.Errorf("%v:\ngot  %s\nwant %s", test.files, got, test.want)
 		}
 	}
-}
-
-// folderOf is a folder with files of these contents.
-func folderOf(files map[string]string) treeDir {
-	d := treeDir{read: func(name string) ([]byte, error) {
-		if content, ok := files[name]; ok {
-			return []byte(content), nil
-		}
-		return nil, fs.ErrNotExist
-	}}
-	for name := range files {
-		d.names = append(d.names, name)
-	}
-	return d
 }

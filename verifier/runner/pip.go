@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/truegreen-dev/truegreen/sandbox"
@@ -111,7 +110,7 @@ func (pip) lock(f treeDir, _ []string) (*locked, error) {
 	text, err := f.read("requirements.txt")
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, name := range [...]string{"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"} {
-			if slices.Contains(f.names, name) {
+			if f.has(name) {
 				return nil, unlocked("%s is not read: there is no requirements.txt", name)
 			}
 		}
