@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/sandbox"
@@ -124,6 +125,7 @@ type place struct {
 func (j *job) fetchLocked(ctx context.Context, side int) error {
 	for _, e := range ecosystems {
 		done := map[string]bool{}
+		find := sync.OnceValues(func() (hostTool, error) { return e.find(j.o.Environ) })
 		for i := range j.plan.Runs {
 			r := &j.plan.Runs[i]
 			dir := string(r.Dir)
@@ -131,7 +133,7 @@ func (j *job) fetchLocked(ctx context.Context, side int) error {
 				continue
 			}
 			done[dir] = true
-			if err := j.fetchFolder(ctx, e, place{side, dir}); err != nil {
+			if err := j.fetchFolder(ctx, e, find, place{side, dir}); err != nil {
 				return err
 			}
 		}
@@ -151,7 +153,7 @@ func needs(command string, e ecosystem) bool {
 	})
 }
 
-func (j *job) fetchFolder(ctx context.Context, e ecosystem, at place) error {
+func (j *job) fetchFolder(ctx context.Context, e ecosystem, find func() (hostTool, error), at place) error {
 	want, err := e.lock(j.treeDir(ctx, at), j.o.Environ)
 	var no *unlockedError
 	if errors.As(err, &no) {
@@ -160,7 +162,7 @@ func (j *job) fetchFolder(ctx context.Context, e ecosystem, at place) error {
 	if want == nil || err != nil {
 		return err
 	}
-	tool, err := e.find(j.o.Environ)
+	tool, err := find()
 	if err != nil {
 		return j.notFetched(ctx, e, at, err.Error())
 	}

@@ -182,3 +182,25 @@ func TestPackageLock(t *testing.T) {
 		}
 	}
 }
+
+// Of a tree's .npmrc the fetcher gets one setting, which says nothing of places.
+func TestLegacyPeerDeps(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]string{
+		"legacy-peer-deps=true\n":                                "legacy-peer-deps=true\n",
+		"registry=https://example.com/\nlegacy-peer-deps = true": "legacy-peer-deps=true\n",
+		"legacy-peer-deps=false\nregistry=https://example.com/":  "",
+		"# legacy-peer-deps=true":                                "",
+	} {
+		lock, err := (npm{}).lock(folderOf(map[string]string{
+			".npmrc": settings, "package.json": `{}`,
+			"package-lock.json": `{"lockfileVersion":3,"packages":{"node_modules/a":{"version":"1.0.0","integrity":"` + integrity("") + `"}}}`,
+		}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(lock.files[".npmrc"]); got != want {
+			t.Errorf("%q: %q, want %q", settings, got, want)
+		}
+	}
+}
