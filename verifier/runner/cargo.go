@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/truegreen-dev/truegreen/sandbox"
@@ -138,19 +137,18 @@ func (cargo) fetched(dir string, want *locked) error {
 	if err != nil {
 		return err
 	}
-	got := map[string]bool{}
+	missing := map[string]bool{}
+	for _, line := range want.modules {
+		missing[line] = true
+	}
 	for _, c := range list {
-		if c.source == "" {
-			continue
-		}
-		if got[c.line()] = true; !slices.Contains(want.modules, c.line()) {
+		if _, ok := missing[c.line()]; !ok && c.source != "" {
 			return fmt.Errorf("%s %s is not in the tree's Cargo.lock", c.name, c.version)
 		}
+		delete(missing, c.line())
 	}
-	for _, line := range want.modules {
-		if !got[line] {
-			return fmt.Errorf("%s was not fetched", line)
-		}
+	for line := range missing {
+		return fmt.Errorf("%s was not fetched", line)
 	}
 	return nil
 }

@@ -204,3 +204,26 @@ func TestLegacyPeerDeps(t *testing.T) {
 		}
 	}
 }
+
+// Without the network nothing is asked for, and the receipt says what is missing.
+func TestLockedOffline(t *testing.T) {
+	t.Parallel()
+	if _, err := (npm{}).find(nil); err != nil {
+		t.Skip(err)
+	}
+	r := newRegistry(t)
+	p := newPatchRun(t, map[string]string{"npm_config_registry": r.URL + "/"})
+	p.write(".truegreen.yaml", "test: [{name: node, run: [node, -e, '']}]\nprepare: {network: false}\n")
+	p.commit("base")
+	p.write("package.json", `{"name":"x","dependencies":{"a":"1"}}`)
+	p.write("package-lock.json", `{"lockfileVersion":3,"packages":{"":{"name":"x","dependencies":{"a":"1"}},"node_modules/a":{"version":"1.0.0","integrity":"`+integrity("")+`"}}}`)
+	report, steps, modules := p.run()
+	if len(steps) != 1 || modules != nil || steps[0].Result.State != receipts.StateNotRun ||
+		string(steps[0].Result.Why) != ".: nothing is fetched: prepare.network is false, and it was not fetched before" {
+		t.Errorf("%d steps, modules %q, %v", len(steps), modules, report.Reasons())
+	}
+	if asked := r.requests(); asked != nil {
+		t.Errorf("asked for %q", asked)
+	}
+	green(t, report)
+}
