@@ -15,6 +15,7 @@ import (
 const (
 	FilePatch    = "patch"
 	FileListing  = "listing"
+	FileModules  = "modules" // of prepare calls: lines of name, version and hash, sorted
 	FileDiff     = "diff"
 	FileConfig   = "config"
 	FilePlan     = "plan"

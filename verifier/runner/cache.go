@@ -37,6 +37,20 @@ func (j *job) newCache(parent string) (string, error) {
 	return dir, err
 }
 
+// giveAway makes a folder and what is in it the property of the id that commands
+// in a sandbox have.
+func (j *job) giveAway(dir string) error {
+	if !j.owner.Chown {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(p, j.owner.UID, j.owner.GID)
+	})
+}
+
 // keepCache gives a filled folder its name and takes it out of the hands of the
 // id that filled it. Where shared, any id may add files in an overlay of it.
 func (j *job) keepCache(tmp, dir string, shared bool) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -50,7 +51,7 @@ func (j *job) testSpec(p *verifier.PlannedRun, side int) (*receipts.Args, sandbo
 	spec := sandbox.Spec{
 		Argv: asStrings(p.Argv), Dir: verifier.InsideDir(string(p.Dir)),
 		Env:     testEnvironment(j, p, side),
-		Mounts:  j.testMounts(side),
+		Mounts:  j.testMounts(place{side, string(p.Dir)}),
 		Network: sandbox.Network(p.NetworkName()),
 		Limits: sandbox.Limits{
 			Wall: time.Duration(p.Timeout) * time.Second, Pids: int(l.Pids), Memory: l.Memory, Disk: l.Disk, Output: l.Output,
@@ -72,21 +73,25 @@ func (j *job) testSpec(p *verifier.PlannedRun, side int) (*receipts.Args, sandbo
 	return args, spec, nil
 }
 
-func (j *job) testMounts(side int) []sandbox.Mount {
+func (j *job) testMounts(at place) []sandbox.Mount {
 	mounts := []sandbox.Mount{
-		{Source: j.trees[side], Target: verifier.WorkDir, Kind: sandbox.Overlay},
+		{Source: j.trees[at.side], Target: verifier.WorkDir, Kind: sandbox.Overlay},
 		{Target: verifier.OutDir, Kind: sandbox.Scratch},
 	}
-	if j.trees[side] == "" { // the base is not run: the args of the call say so
+	if j.trees[at.side] == "" { // the base is not run: the args of the call say so
 		mounts[0] = sandbox.Mount{Target: verifier.WorkDir, Kind: sandbox.Scratch}
 	}
-	return append(mounts, j.tools.mounts(j.modules[side])...)
+	mounts = append(mounts, j.tools.mounts(j.modules[at.side])...)
+	for _, s := range j.supplies[at] {
+		mounts = append(mounts, s.mounts...)
+	}
+	return mounts
 }
 
 // sandboxed makes one call: it runs spec in a sandbox, or not where skip says
-// why, and records what came of it. An error means that the call could not be
-// recorded, or that no sandbox could be had.
-func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.Spec, skip string) (*receipts.Result, error) {
+// why, and records what came of it, with files beside those it made. An error
+// means that the call could not be recorded, or that no sandbox could be had.
+func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.Spec, skip string, files ...receipts.File) (*receipts.Result, error) {
 	spec.MinLevel = sandbox.Level(j.minLevel())
 	if spec.Network == sandbox.NetworkHost && args.Tool == receipts.ToolPrepare {
 		spec.MinLevel = min(spec.MinLevel, sandbox.LevelRestricted)
@@ -124,6 +129,7 @@ func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.S
 			return nil, err
 		}
 	}
+	result.Files = append(result.Files, files...)
 	if err := call.End(result); err != nil {
 		return nil, err
 	}
@@ -343,6 +349,12 @@ func testEnvironment(j *job, p *verifier.PlannedRun, side int) []string {
 	}
 	for k, v := range j.tools.environment(j, side, string(p.Dir)) {
 		env[k] = v
+	}
+	for _, s := range j.supplies[place{side, string(p.Dir)}] {
+		maps.Copy(env, s.env)
+		for _, dir := range s.bin {
+			env["PATH"] = dir + ":" + env["PATH"]
+		}
 	}
 	for _, kv := range p.Env {
 		k, v, _ := bytes.Cut([]byte(kv), []byte("="))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -179,15 +178,7 @@ func (j *job) copySeed(to, from string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
 	}
-	if !j.owner.Chown {
-		return nil
-	}
-	return filepath.WalkDir(to, func(p string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(p, j.owner.UID, j.owner.GID)
-	})
+	return j.giveAway(to)
 }
 
 // writeSeed writes a module whose test imports the packages and does nothing.

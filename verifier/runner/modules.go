@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -47,7 +48,11 @@ func (j *job) holds(ctx context.Context, side int, deps string, dirs []string, a
 		spec := j.fetchSpec(side, "", dir, listPackages)
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: deps, Target: depsDir, Kind: sandbox.ReadOnly})
 		setEnv(&spec, "GOPROXY", "off")
-		_, err := j.fetch(ctx, args("modules"), spec)
+		sums, err := j.goSums(ctx, place{side, dir})
+		if err != nil {
+			return false, err
+		}
+		_, err = j.fetch(ctx, args("modules"), spec, sums...)
 		var failed *fetchError
 		if errors.As(err, &failed) {
 			return false, nil
@@ -80,6 +85,10 @@ func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []str
 	}
 	var packages bytes.Buffer
 	for _, dir := range dirs {
+		sums, err := j.goSums(ctx, place{side, dir})
+		if err != nil {
+			return err
+		}
 		offline := j.fetchSpec(side, tmp, dir, listPackages)
 		proxy := "off"
 		if downloads := filepath.Join(host["GOMODCACHE"], "cache", "download"); isDir(downloads) {
@@ -87,13 +96,13 @@ func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []str
 			offline.Mounts = append(offline.Mounts, sandbox.Mount{Source: downloads, Target: proxyDir, Kind: sandbox.ReadOnly})
 		}
 		setEnv(&offline, "GOPROXY", proxy)
-		result, err := j.fetch(ctx, args("modules"), offline)
+		result, err := j.fetch(ctx, args("modules"), offline, sums...)
 		var failed *fetchError
 		if errors.As(err, &failed) && j.Config.Prepare.Network && j.hasSums(side, dir) {
-			if err := j.download(ctx, side, tmp, dir, host, args("modules-download")); err != nil {
+			if err := j.download(ctx, side, tmp, dir, host, args, sums); err != nil {
 				return err
 			}
-			result, err = j.fetch(ctx, args("modules"), offline)
+			result, err = j.fetch(ctx, args("modules"), offline, sums...)
 		}
 		if errors.As(err, &failed) {
 			continue // the tree does not load: the tests say so better
@@ -114,14 +123,54 @@ func (j *job) hasSums(side int, dir string) bool {
 }
 
 // download gets modules over the network, from where the host's configuration
-// says.
-func (j *job) download(ctx context.Context, side int, tmp, dir string, host map[string]string, args *receipts.Args) error {
+// says, and has the go command look at them again, without network.
+func (j *job) download(ctx context.Context, side int, tmp, dir string, host map[string]string, args func(string) *receipts.Args, sums []receipts.File) error {
 	spec, err := j.downloadSpec(side, tmp, dir, host)
 	if err != nil {
 		return err
 	}
-	_, err = j.fetch(ctx, args, spec)
+	if _, err = j.fetch(ctx, args("modules-download"), spec, sums...); err != nil {
+		return err
+	}
+	spec = j.fetchSpec(side, tmp, dir, []string{"go", "mod", "verify"})
+	setEnv(&spec, "GOPROXY", "off")
+	setEnv(&spec, "GOFLAGS", "-mod=readonly") // of modules, whether there is a vendor folder or not
+	_, err = j.fetch(ctx, args("modules-verify"), spec, sums...)
 	return err
+}
+
+// goSum is a line of go.sum: a module, a version, perhaps with /go.mod, and a hash.
+var goSum = regexp.MustCompile(`^[!-~]+ [!-~]+ h\d+:[A-Za-z0-9+/=]+$`)
+
+// goSums returns what a module's go.sum, and the go.work.sum that may serve it,
+// record: a file of modules, or nothing.
+func (j *job) goSums(ctx context.Context, at place) ([]receipts.File, error) {
+	l := j.listings[at.side].listing
+	names := []string{path.Join(at.dir, "go.sum")}
+	if dir, ok := above(names[0], func(dir string) bool { _, ok := l.Find(path.Join(dir, "go.work.sum")); return ok }); ok {
+		names = append(names, path.Join(dir, "go.work.sum"))
+	}
+	var lines []string
+	for _, name := range names {
+		text, err := j.treeDir(ctx, place{at.side, "."}).read(name)
+		var no *unlockedError
+		if errors.Is(err, fs.ErrNotExist) || errors.As(err, &no) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.Join(strings.Fields(line), " "); goSum.MatchString(line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	f, err := j.modulesFile(lines)
+	return []receipts.File{f}, err
 }
 
 func (j *job) downloadSpec(side int, tmp, dir string, host map[string]string) (sandbox.Spec, error) {

@@ -29,9 +29,6 @@ const (
 // digest of what was asked for, and is never changed: nothing that the patch's
 // code wrote gets there.
 func (j *job) prepare(ctx context.Context) error {
-	if !j.usesGo() && len(j.Config.Prepare.Run) == 0 {
-		return nil
-	}
 	if j.usesGo() {
 		j.tools = findGo()
 	}
@@ -39,6 +36,11 @@ func (j *job) prepare(ctx context.Context) error {
 	for side := range j.trees {
 		if j.trees[side] == "" {
 			continue
+		}
+		if len(j.Config.Prepare.Run) == 0 {
+			if err := j.fetchLocked(ctx, side); err != nil {
+				return err
+			}
 		}
 		var err error
 		if j.modules[side], err = j.dependencies(ctx, side); err != nil {
@@ -69,10 +71,7 @@ func (j *job) usesGo() bool {
 // dependencies returns the folder with what one side's tree depends on, "" where
 // there is nothing, after fetching what is missing.
 func (j *job) dependencies(ctx context.Context, side int) (string, error) {
-	args := func(name string) *receipts.Args {
-		tree := j.listings[side].listing.SHA256
-		return &receipts.Args{Tool: receipts.ToolPrepare, Name: name, Side: sideName(side), Tree: &tree}
-	}
+	args := func(name string) *receipts.Args { return j.prepareArgs(name, side) }
 	if len(j.Config.Prepare.Run) > 0 {
 		return j.configured(ctx, side, args)
 	}
@@ -80,6 +79,11 @@ func (j *job) dependencies(ctx context.Context, side int) (string, error) {
 		return "", nil
 	}
 	return j.goModules(ctx, side, args)
+}
+
+func (j *job) prepareArgs(name string, side int) *receipts.Args {
+	tree := j.listings[side].listing.SHA256
+	return &receipts.Args{Tool: receipts.ToolPrepare, Name: name, Side: sideName(side), Tree: &tree}
 }
 
 // configured runs the fetchers that the configuration names. What they leave is
@@ -139,16 +143,7 @@ func (j *job) fetchSpec(side int, deps, dir string, argv []string) sandbox.Spec 
 func (j *job) online(spec *sandbox.Spec) error {
 	spec.Network = sandbox.NetworkHost
 	allowVCS(spec, j.Config.Prepare.VCS)
-	for _, name := range [...]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
-		v := j.getenv(name)
-		if u, err := url.Parse(v); err == nil && u.User != nil && !verifier.OnlyDownloads(spec.Argv) {
-			u.User = nil
-			v = u.String()
-		}
-		if v != "" {
-			setEnv(spec, name, v)
-		}
-	}
+	j.passProxies(spec, verifier.OnlyDownloads(spec.Argv))
 	for _, name := range j.Config.Prepare.Secrets {
 		v := j.getenv(name)
 		if v == "" {
@@ -157,6 +152,20 @@ func (j *job) online(spec *sandbox.Spec) error {
 		setEnv(spec, name, v)
 	}
 	return nil
+}
+
+// passProxies gives a fetcher the caller's proxies, with or without passwords.
+func (j *job) passProxies(spec *sandbox.Spec, passwords bool) {
+	for _, name := range [...]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
+		v := j.getenv(name)
+		if u, err := url.Parse(v); err == nil && u.User != nil && !passwords {
+			u.User = nil
+			v = u.String()
+		}
+		if v != "" {
+			setEnv(spec, name, v)
+		}
+	}
 }
 
 // allowVCS lets the go command fetch the modules of some hosts with git, and of no
@@ -216,8 +225,8 @@ type fetchError struct{ what string }
 func (e *fetchError) Error() string { return e.what }
 
 // fetch makes one prepare call, with secrets removed from its record.
-func (j *job) fetch(ctx context.Context, args *receipts.Args, spec sandbox.Spec) (*receipts.Result, error) {
-	result, err := j.sandboxed(ctx, args, spec, "")
+func (j *job) fetch(ctx context.Context, args *receipts.Args, spec sandbox.Spec, files ...receipts.File) (*receipts.Result, error) {
+	result, err := j.sandboxed(ctx, args, spec, "", files...)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type Options struct {
 	Previous      receipts.Digest
 
 	Getenv   func(string) string // the caller's environment, for fetchers only
-	Environ  []string            // all of it, for the host's go command only
+	Environ  []string            // all of it, for the host's go command, and to find fetchers and registries
 	Progress func(Event)         // nil: none; called from several goroutines
 	Now      func() time.Time
 }
@@ -123,6 +123,7 @@ type job struct {
 	plan     verifier.Plan
 	tools    toolchain
 	modules  [2]string // module caches, "" for none
+	supplies map[place][]supply
 	tests    []verifier.TestCall
 	refused  error
 	unsealed bool            // the bundle could not be written
