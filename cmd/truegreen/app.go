@@ -62,8 +62,9 @@ func (a *app) jsonFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
 }
 
-// printJSON writes v, indented on a terminal. What a terminal would act on, or
-// show as something else, is written as \u escapes, which mean the same.
+// printJSON writes v, indented on a terminal. What a terminal or the log of a CI
+// job would act on, or show as something else, is written as \u escapes, which
+// mean the same.
 func (a *app) printJSON(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -75,7 +76,7 @@ func (a *app) printJSON(v any) error {
 		return err
 	}
 	text := make([]byte, 0, b.Len())
-	for _, r := range b.String() {
+	for _, r := range hideMarks(b.String(), `\u0023`) { // in strings only
 		switch {
 		case r < 0x7f || unicode.IsPrint(r):
 			text = utf8.AppendRune(text, r)

@@ -283,9 +283,9 @@ func (a *app) dryRun(ctx context.Context, o *runner.Options) error {
 	for _, r := range p.Runs {
 		note := ""
 		if r.Skip != "" {
-			note = "  not run: " + r.Skip
+			note = "  not run: " + oneLine(r.Skip)
 		}
-		fmt.Fprintf(w, "  %-9s %-5s %s%s\n", oneLine(r.Name), r.Side, oneLine(joinArgs(r.Argv)), note)
+		fmt.Fprintf(w, "  %-9s %-5s %s%s\n", oneLine(r.Name), oneLine(r.Side), oneLine(joinArgs(r.Argv)), note)
 	}
 	for _, n := range p.NotCovered {
 		fmt.Fprintf(w, "note        %s\n", oneLine(n))

@@ -13,14 +13,24 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// safeText makes text from anywhere fit for a terminal: control characters,
-// what reorders text, and what is invisible are shown as escapes.
-func safeText(s string) string {
+// oneLine makes text from anywhere fit for a terminal and for the log of a CI
+// job. Control characters, what reorders text and what is invisible are shown as
+// escapes, line breaks among them; so is what such a log takes for a command:
+// "::" where a line begins, and "##[" anywhere. (Attempts 90 and 92 of the
+// conformance list.) All text that is not this program's own is printed by it, or
+// by printJSON.
+func oneLine(s string) string {
 	var b strings.Builder
-	for _, r := range s {
+	if spaces := len(s) - len(strings.TrimLeft(s, " ")); strings.HasPrefix(s[spaces:], "::") {
+		b.WriteString(s[:spaces] + `\u{3a}`)
+		s = s[spaces+1:]
+	}
+	for _, r := range hideMarks(s, `\u{23}`) {
 		switch {
-		case r == '\n' || r == '\t':
-			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
 		case r == utf8.RuneError, !unicode.IsPrint(r):
 			fmt.Fprintf(&b, "\\u{%x}", r)
 		default:
@@ -30,9 +40,24 @@ func safeText(s string) string {
 	return b.String()
 }
 
-// oneLine is safeText without line breaks.
-func oneLine(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(safeText(s))
+// hideMarks replaces the second # of every ##[ and ##word[, which begin a command
+// of a CI log wherever they are.
+func hideMarks(s, escape string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "##")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i+1])
+		s = s[i+1:]
+		word := strings.TrimLeft(s[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+		if strings.HasPrefix(word, "[") {
+			b.WriteString(escape)
+			s = s[1:]
+		}
+	}
 }
 
 const maxListed = 10
@@ -115,7 +140,7 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 			name = run.Name
 			fmt.Fprintf(w, "  %-9s %s  (%s)\n", oneLine(name), oneLine(joinArgs(s.Args.Argv)), sources[r.Plan().Source])
 		}
-		fmt.Fprintf(w, "    %-7s %s\n", run.Side, oneLine(runLine(run, s.Result)))
+		fmt.Fprintf(w, "    %-7s %s\n", oneLine(run.Side), oneLine(runLine(run, s.Result)))
 		for _, sig := range run.Signals {
 			if run.Side == verifier.SideHead && (sig.Disqualifies() || sig.Code == "exit-code-only") {
 				fmt.Fprintf(w, "            signal %s\n", oneLine(strings.Join(strings.Fields(sig.Code+" "+sig.Suite+" "+sig.Test+" "+sig.Detail), " ")))
