@@ -13,6 +13,11 @@ import (
 // of a millisecond for every file, and many times that where files were deleted
 // a moment ago, as every run does at its end.
 
+const (
+	treeMemory = "/dev/shm"
+	treeBudget = 512 << 20 // bytes of the trees of a run in memory
+)
+
 // extent is what trees take up.
 type extent struct {
 	bytes int64 // each file in whole pages

@@ -112,6 +112,8 @@ type job struct {
 	dir      string // of this run, below State
 	lock     *os.File
 	trees    [2]string // folders with base and head
+	parent   string    // of the trees; dir, or a folder in memory
+	treeLock *os.File  // of parent where that is not dir
 	owner    Target
 	rec      *bundle.Recorder
 	signer   *keyHolder
@@ -154,6 +156,9 @@ func (j *job) open(ctx context.Context) error {
 		return err
 	}
 	j.owner.UID, j.owner.GID, j.owner.Chown = sandbox.Owner()
+	if err := j.placeTrees(ctx); err != nil {
+		return err
+	}
 	if err := j.materialise(ctx, spool); err != nil {
 		return err
 	}
@@ -194,6 +199,21 @@ func (j *job) calls(ctx context.Context) (outcome, why string) {
 	return bundle.OutcomeCompleted, ""
 }
 
+// placeTrees chooses where the trees are written.
+func (j *job) placeTrees(ctx context.Context) error {
+	sweepTrees(treeMemory)
+	trees := []string{j.Head.Tree}
+	if j.runsBase() {
+		trees = append(trees, j.Base.Tree)
+	}
+	need, err := j.repo.extent(ctx, trees...)
+	if err != nil {
+		return err
+	}
+	j.parent, j.treeLock = treeParent(treeMemory, j.dir, need, treeBudget)
+	return nil
+}
+
 // materialise writes the head and, where it is run, the base; it makes the diff.
 func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 	write := func(i int, tree string, at int64, dir string) error {
@@ -220,7 +240,7 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 		return err
 	}
 	j.progress(receipts.ToolMaterialise, "head "+short(j.Head.ID), false)
-	j.trees[1] = filepath.Join(j.dir, "head")
+	j.trees[1] = filepath.Join(j.parent, "head")
 	if err := write(1, j.Head.Tree, j.Head.Time, j.trees[1]); err != nil {
 		return err
 	}
@@ -228,7 +248,7 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 		j.trees[0] = ""
 	} else {
 		j.progress(receipts.ToolMaterialise, "base "+short(j.Base.ID), false)
-		j.trees[0] = filepath.Join(j.dir, "base")
+		j.trees[0] = filepath.Join(j.parent, "base")
 	}
 	if err := write(0, j.Base.Tree, j.Base.Time, j.trees[0]); err != nil {
 		return err
@@ -401,6 +421,9 @@ func (j *job) seal(outcome, why string) (Done, error) {
 func (j *job) clear() {
 	os.RemoveAll(j.trees[0])
 	os.RemoveAll(j.trees[1])
+	if j.treeLock != nil {
+		os.RemoveAll(j.parent)
+	}
 	j.Selection.Close()
 }
 
@@ -414,6 +437,9 @@ func (j *job) cleanUp() {
 		j.rec.Close()
 	}
 	j.clear()
+	if j.treeLock != nil {
+		j.treeLock.Close()
+	}
 	if j.lock != nil {
 		if !j.unsealed {
 			os.RemoveAll(j.dir)
