@@ -60,6 +60,7 @@ Uncommitted changes are not part of a patch.`,
 	flags.StringVar(&f.o.Out, "out", "", "write the bundle here (default: a name in the state folder)")
 	flags.BoolVar(&f.o.HeadOnly, "head-only", false, "do not run the base: there is nothing to compare with then")
 	flags.IntVar(&f.o.MinLevel, "isolation", 0, "least isolation level, beside the configuration's own")
+	flags.BoolVar(&f.o.Unisolated, "unisolated", false, "run without isolation where none can be had; only if isolation.level is 0")
 	flags.StringVar(&f.sign, "sign", "", "sign the seal with this SSH private key file, or with agent[:FINGERPRINT]")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be run; start nothing")
 	flags.IntVar(&f.o.Attempt, "attempt", 1, "number of this attempt")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -87,6 +88,9 @@ func (a *app) printReport(r verifier.Report) {
 	}
 	if !r.Sound() {
 		return
+	}
+	if unisolated(r) {
+		fmt.Fprintln(w, a.color("1;31", "  NOT ISOLATED: tests ran with all that their user can do, files and network included"))
 	}
 	a.printRuns(w, r)
 	a.printTests(w, r)
@@ -178,10 +182,38 @@ func runLine(run *verifier.RunFinding, result *receipts.Result) string {
 	if result != nil {
 		fmt.Fprintf(&b, "  %.1fs", float64(result.End-result.Start)/1000)
 		if i := result.Isolation; i != nil {
-			fmt.Fprintf(&b, "  isolation %d %s (%s), network %s", i.Level, sandbox.Level(i.Level), i.Mode, i.Network)
+			fmt.Fprintf(&b, "  isolation %d %s (%s), network %s", i.Level, sandbox.Level(i.Level), walls(i), network(i))
 		}
 	}
 	return b.String()
+}
+
+// unisolated reports whether a call was measured to have had no walls.
+func unisolated(r verifier.Report) bool {
+	return slices.ContainsFunc(r.Steps(), func(s verifier.Step) bool {
+		return s.Result != nil && s.Result.Isolation != nil && s.Result.Isolation.Level == int(sandbox.LevelNone)
+	})
+}
+
+// network says what a call could reach: what it was to have counts only where it
+// had a network of its own.
+func network(i *receipts.Isolation) string {
+	if i.Network == string(sandbox.NetworkNone) && !slices.Contains(i.Namespaces, "net") {
+		return "shared with the host"
+	}
+	return i.Network
+}
+
+// walls says what made the walls around a call.
+func walls(i *receipts.Isolation) string {
+	s := i.Mode
+	if i.Via != "" {
+		s += " via " + i.Via
+	}
+	if i.Image != "" {
+		s += ", image " + i.Image[:min(len("sha256:")+12, len(i.Image))] + "…"
+	}
+	return s
 }
 
 func (a *app) printTests(w io.Writer, r verifier.Report) {

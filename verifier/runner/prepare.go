@@ -32,7 +32,10 @@ func (j *job) prepare(ctx context.Context) error {
 	if !j.usesGo() && len(j.Config.Prepare.Run) == 0 {
 		return nil
 	}
-	if j.usesGo() {
+	switch {
+	case j.usesGo() && j.inImage:
+		j.tools = imageGo(j.Config.Isolation.Image)
+	case j.usesGo():
 		j.tools = findGo()
 	}
 	packages := map[string]bool{}
@@ -76,7 +79,7 @@ func (j *job) dependencies(ctx context.Context, side int) (string, error) {
 	if len(j.Config.Prepare.Run) > 0 {
 		return j.configured(ctx, side, args)
 	}
-	if j.tools.goroot == "" {
+	if j.tools.none() {
 		return "", nil
 	}
 	return j.goModules(ctx, side, args)

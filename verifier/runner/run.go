@@ -23,7 +23,7 @@ type Options struct {
 	Command    []string // instead of what the base configures or shows
 	HeadOnly   bool     // leave the base out: there is nothing to compare with then
 	MinLevel   int      // least isolation, beside the configuration's own
-	Unisolated bool     // run without any walls if the level allows it
+	Unisolated bool     // run without any walls where none can be had, if the least level is 0
 	State      string   // folder for keys, caches, runs and bundles
 	Out        string   // of the bundle; "" is a name in State
 
@@ -124,6 +124,7 @@ type job struct {
 	planned  receipts.Digest
 	plan     verifier.Plan
 	tools    toolchain
+	inImage  bool      // the calls are made in a container: see chooseWalls
 	modules  [2]string // module caches, "" for none
 	tests    []verifier.TestCall
 	refused  error
@@ -182,7 +183,7 @@ func (j *job) minLevel() int { return max(j.Config.Isolation.Level, j.o.MinLevel
 
 // calls makes the calls of the run and says how far it came.
 func (j *job) calls(ctx context.Context) (outcome, why string) {
-	steps := []func(context.Context) error{j.recordTrees, j.recordPlan, j.prepare, j.test, j.judge}
+	steps := []func(context.Context) error{j.recordTrees, j.recordPlan, j.chooseWalls, j.prepare, j.test, j.judge}
 	for _, step := range steps {
 		err := step(ctx)
 		if ctx.Err() != nil {
