@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -73,6 +74,11 @@ func (d Done) Close() {
 // did, and that the run was interrupted or a step failed, is in the bundle. It
 // returns while it still cleans up: close what it returns before the process ends.
 func Run(ctx context.Context, o Options) (Done, error) {
+	if runtime.GOOS != "linux" { // nothing is written where nothing can run
+		if _, err := sandbox.Run(ctx, sandbox.Spec{Argv: []string{"true"}, MinLevel: sandbox.LevelNamespaces}); err != nil {
+			return Done{}, err
+		}
+	}
 	s, err := Select(ctx, o)
 	if err != nil {
 		return Done{}, err
