@@ -38,13 +38,15 @@ func (j *job) newCache(parent string) (string, error) {
 }
 
 // keepCache gives a filled folder its name and takes it out of the hands of the
-// id that filled it. Where shared, any id may add files in an overlay of it.
+// id that filled it. Where shared, any id may add files in an overlay of it. What
+// lies in a shared one stays that id's: in a user namespace of root's, which has
+// this id and not root's, an overlay could not copy root's folders up.
 func (j *job) keepCache(tmp, dir string, shared bool) error {
 	err := filepath.WalkDir(tmp, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if j.owner.Chown {
+		if j.owner.Chown && (!shared || p == tmp) {
 			if err := os.Lchown(p, 0, 0); err != nil {
 				return err
 			}
