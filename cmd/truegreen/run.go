@@ -172,7 +172,9 @@ func (a *app) runKey(o *runner.Options) (func() (verifier.KeyAnchor, error), err
 		return nil, err
 	}
 	if open == nil {
-		who = machineKey
+		if who = machineKey; a.ephemeral(o.State) {
+			who = jobKey
+		}
 		path := filepath.Join(o.State, keyFile)
 		made, err := initKey(path)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-func (j *job) depsCache() string { return filepath.Join(j.o.State, "cache", "deps") }
+func (j *job) depsCache() string { return filepath.Join(j.o.State, cacheDir, "deps") }
 
 // fill makes a folder of a cache: fetch fills it under another name first.
 func (j *job) fill(dir string, fetch func(tmp string) error) error {
@@ -27,7 +27,7 @@ func (j *job) newCache(parent string) (string, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(parent, "new-")
+	dir, err := os.MkdirTemp(parent, newPrefix+filepath.Base(j.dir)+"-")
 	if err != nil {
 		return "", err
 	}

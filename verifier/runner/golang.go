@@ -99,7 +99,7 @@ func (t *toolchain) environment(j *job, side int, dir string) map[string]string 
 // made: what lies in this cache, tests read and never write. A new one goes on
 // from the one before, so that there are few.
 func (j *job) seedBuildCache(ctx context.Context, packages map[string]bool) error {
-	parent := filepath.Join(j.o.State, "cache", "go-build", j.tools.version+"-"+runtime.GOARCH)
+	parent := filepath.Join(j.o.State, cacheDir, "go-build", j.tools.version+"-"+runtime.GOARCH)
 	last := ""
 	for dir, holds := range seeds(parent) {
 		if len(holds) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(packages)), func(p string) bool { return !holds[p] }) {

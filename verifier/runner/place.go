@@ -96,19 +96,26 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 	err = tryLock(f)
 	if err == nil {
-		var opened, named os.FileInfo
-		if opened, err = f.Stat(); err == nil {
-			named, err = os.Lstat(dir)
-		}
-		if err == nil && !os.SameFile(opened, named) {
-			err = fs.ErrNotExist
-		}
+		err = stillNamed(f, dir)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// stillNamed returns an error if f is not what has this name now.
+func stillNamed(f *os.File, name string) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Lstat(name)
+	if err == nil && !os.SameFile(opened, named) {
+		err = fs.ErrNotExist
+	}
+	return err
 }
 
 // sweepTrees removes the folders in memory that processes of this user left

@@ -155,6 +155,7 @@ func (j *job) progress(step, detail string, done bool) {
 // open writes the trees, which names the patch, and begins the log.
 func (j *job) open(ctx context.Context) error {
 	var err error
+	sweepRuns(j.o.State)
 	if j.dir, j.lock, err = newRunDir(j.o.State); err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ func (j *job) open(ctx context.Context) error {
 	return err
 }
 
-func (j *job) recordDir() string { return filepath.Join(j.dir, "record") }
+func (j *job) recordDir() string { return filepath.Join(j.dir, recordDir) }
 
 // minLevel is the least isolation of a test.
 func (j *job) minLevel() int { return max(j.Config.Isolation.Level, j.o.MinLevel) }
