@@ -194,7 +194,12 @@
 //	notes?    list of {name, value (bytes)}: facts that the call found
 //	isolation?  what was measured from inside:
 //	    level         0 to 4
-//	    mode, network
+//	    mode
+//	    via?          what made the walls, where another program did: "sudo", or the
+//	                  name and version of an engine
+//	    image?        of a container: the config digest of its image
+//	    image_digest?  the image's name by repository digest, where it has one
+//	    network
 //	    connect?      list of loopback ports of the host that were in reach
 //	    uid           of the command, on the host
 //	    namespaces    list of those that differ from the caller's

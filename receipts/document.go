@@ -118,6 +118,9 @@ type Note struct {
 type Isolation struct {
 	Level       int        `json:"level"`
 	Mode        string     `json:"mode"`
+	Via         string     `json:"via,omitempty"`          // what made the walls, where another program did: "sudo", or an engine and its version
+	Image       string     `json:"image,omitempty"`        // of a container: config digest, sha256:…
+	ImageDigest string     `json:"image_digest,omitempty"` // name by repository digest, where the image has one
 	Network     string     `json:"network"`
 	Connect     []string   `json:"connect,omitempty"` // loopback ports of the host that were relayed
 	UID         int64      `json:"uid"`

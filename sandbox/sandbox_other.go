@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,8 +19,20 @@ func elsewhere() Fallback {
 	return Fallback{
 		Mode: ModeRootDrop,
 		Why:  "no sandbox for " + runtime.GOOS + "/" + runtime.GOARCH,
-		Fix:  "run on Linux (amd64 or arm64), for example in a virtual machine or in CI",
+		Fix:  inDocker,
 	}
+}
+
+// inDocker reaches level namespaces with Docker Desktop, whose containers have a
+// Linux kernel of their own. The braces are for PowerShell, which takes $PWD: for
+// something else.
+const inDocker = "run on Linux (amd64 or arm64), or with Docker Desktop in the repository's folder: " +
+	"docker run --rm --security-opt seccomp=unconfined --security-opt systempaths=unconfined " +
+	`--volume "${PWD}:/repo:ro" --volume truegreen-state:/state --env TRUEGREEN_STATE=/state ` +
+	"IMAGE truegreen run --repo /repo, where IMAGE has git, the tests' toolchain and truegreen for Linux"
+
+func refuse(least Level) error {
+	return &RefusedError{Want: least, Attempts: []Fallback{elsewhere()}}
 }
 
 // Run checks the Spec and refuses.
@@ -33,7 +44,7 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{}, &RefusedError{Want: spec.MinLevel, Attempts: []Fallback{elsewhere()}}
+	return Result{}, refuse(spec.MinLevel)
 }
 
 // Owner returns the caller.
@@ -51,7 +62,7 @@ func Doctor(context.Context) []Check {
 // A Signer does not exist here.
 type Signer struct{}
 
-func errNoSigner() error { return errors.New("signer: " + elsewhere().Why) }
+func errNoSigner() error { return fmt.Errorf("signer: %w", refuse(LevelNone)) }
 
 // StartSigner refuses.
 func StartSigner(context.Context, io.Reader, [32]byte, [][]byte) (*Signer, error) {
@@ -63,3 +74,9 @@ func (*Signer) MAC(int, []byte) ([32]byte, error) { return [32]byte{}, errNoSign
 
 // Close does nothing.
 func (*Signer) Close() error { return nil }
+
+// What a Spec carries between processes exists for Linux only, too.
+type (
+	person     struct{}
+	canaryPlan struct{}
+)

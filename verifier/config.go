@@ -34,6 +34,8 @@ const (
 	minPids    = 16
 	maxPids    = 1 << 22
 
+	maxImage = 256 // bytes
+
 	defaultReport = "report.xml"
 	defaultLevel  = 3
 	maxLevel      = 4
@@ -92,7 +94,8 @@ type PrepareConfig struct {
 
 // IsolationConfig says how much isolation is asked for.
 type IsolationConfig struct {
-	Level int `json:"level"` // the least that is accepted, 0 to 4
+	Level int    `json:"level"`           // the least that is accepted, 0 to 4
+	Image string `json:"image,omitempty"` // what a container is made of, where level is 2 or less and the host has no stronger walls
 }
 
 // LimitsConfig bounds each command. Zero is the sandbox's default.
@@ -180,6 +183,10 @@ func (c *Config) check() error {
 	}
 	if c.Isolation.Level < 0 || c.Isolation.Level > maxLevel {
 		return fieldErrorf("isolation.level", "%d is not one of 0 to %d", c.Isolation.Level, maxLevel)
+	}
+	if image := c.Isolation.Image; len(image) > maxImage || strings.HasPrefix(image, "-") ||
+		strings.ContainsFunc(image, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fieldErrorf("isolation.image", "%q is not the name of an image: at most %d bytes of printable ASCII without spaces, and no - at the start", image, maxImage)
 	}
 	for _, l := range []struct {
 		field     string

@@ -30,7 +30,7 @@ prepare:
   secrets: [NPM_TOKEN, ABC]
   vcs: [git.example.com, 10.0.0.7, a-b.example.com]
   network: false
-isolation: {level: 2}
+isolation: {level: 2, image: "registry.example.com:5000/go@sha256:00"}
 limits: {pids: 512, memory: 4GiB, disk: 1073741824, output: "64KiB"}
 `
 
@@ -50,7 +50,7 @@ func TestParseConfig(t *testing.T) {
 		`"env":["A=x=y","A_B=1","LANG=C"],"paths":["web/**","pack?ge*.json"],"connect":["127.0.0.1:5432","127.0.0.1:6379","[::1]:5432"]},` +
 		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90}],` +
 		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"vcs":["10.0.0.7","a-b.example.com","git.example.com"],"network":false},` +
-		`"isolation":{"level":2},` +
+		`"isolation":{"level":2,"image":"registry.example.com:5000/go@sha256:00"},` +
 		`"limits":{"pids":512,"memory_bytes":4294967296,"disk_bytes":1073741824,"output_bytes":65536}}`
 	if string(doc) != want {
 		t.Errorf("document\n%s\nwant\n%s", doc, want)
@@ -195,6 +195,12 @@ func TestParseConfigErrors(t *testing.T) {
 		{"prepare:\n  vcs:\n    - a.org\n    - b.org:443\n", `4: prepare.vcs[1]: "b.org:443" is not a host such as git.example.com: small letters`},
 		{"isolation: {level: 5}\n", "1: isolation.level: 5 is not one of 0 to 4"},
 		{"isolation: {level: -1}\n", "1: isolation.level: -1 is not one of 0 to 4"},
+		{"isolation: {image: \"\"}\n", "1: isolation.image: empty"},
+		{"isolation: {image: -v}\n", "1: isolation.image: \"-v\" is not the name of an image"},
+		{"isolation: {image: a b}\n", "1: isolation.image: \"a b\" is not the name of an image"},
+		{"isolation: {image: ü}\n", "1: isolation.image: \"ü\" is not the name of an image"},
+		{"isolation: {image: " + strings.Repeat("a", 257) + "}\n", "1: isolation.image: "},
+		{"isolation: {image: 1}\n", "1: isolation.image: not a string; quote it"},
 		{"isolation: {level: high}\n", "1: isolation.level: not an integer"},
 		{"isolation: {level: 99999999999}\n", "1: isolation.level: not an integer"},
 		{"limits: {pids: 0}\n", "1: limits.pids: not above 0"},
@@ -237,6 +243,9 @@ func TestParseConfigDocumentErrors(t *testing.T) {
 		{strings.Replace(good, `"limits":{}`, `"limits":{"x":1}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":0}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":-1}`, 1), "limits.pids: -1"},
+		{strings.Replace(good, `"level":3`, `"level":3,"image":"-a"`, 1), "isolation.image"},
+		{strings.Replace(good, `"level":3`, `"level":3,"image":"a\n"`, 1), "isolation.image"},
+		{strings.Replace(good, `"level":3`, `"level":3,"image":""`, 1), "configuration document"},
 		{strings.Replace(good, `[{"name"`, `[{"name":"b","name"`, 1), "configuration document"},
 		{entry(`"dir":"..","format":"exit","timeout_s":600`), "test[0].dir"},
 		{entry(`"dir":"","format":"exit","timeout_s":600`), "test[0].dir"},

@@ -40,7 +40,10 @@ const (
 //	  vcs: [git.example.com]     # hosts whose modules the go command fetches with
 //	                             # git, over https, not from a proxy
 //	  network: true
-//	isolation: {level: 3}        # the least level that is accepted, 0 to 4
+//	isolation:
+//	  level: 3                   # the least level that is accepted, 0 to 4
+//	  image: NAME                # with level 2 or less: what a container is made of
+//	                             # where the host has no stronger walls
 //	limits: {pids: 512, memory: 4GiB, disk: 4GiB, output: 64MiB}
 //	shallow: refuse              # or empty: in a clone that ends before the base,
 //	                             # compare with the empty tree
@@ -232,6 +235,11 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 		"isolation": func(v yamlValue) {
 			d.mapping(v, map[string]func(yamlValue){
 				"level": func(v yamlValue) { c.Isolation.Level = int(d.integer(v)) },
+				"image": func(v yamlValue) {
+					if c.Isolation.Image = d.string(v); c.Isolation.Image == "" {
+						d.fail(v, "empty: leave it out")
+					}
+				},
 			})
 		},
 		"limits": func(v yamlValue) {

@@ -40,10 +40,15 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// state returns the state folder.
+// state returns the state folder. In a job of a CI runner it is below the folder
+// that goes with the job: what one repository's job leaves, another's does not
+// find.
 func (a *app) state() (string, error) {
 	if dir := a.getenv("TRUEGREEN_STATE"); dir != "" {
 		return filepath.Abs(dir)
+	}
+	if dir := a.getenv(jobFolder); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "truegreen"), nil
 	}
 	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "truegreen"), nil
@@ -58,12 +63,26 @@ func (a *app) state() (string, error) {
 	return filepath.Join(home, ".local", "state", "truegreen"), nil
 }
 
+// jobFolder names the variable with the folder that a CI runner empties before and
+// after each job.
+const jobFolder = "RUNNER_TEMP"
+
+// ephemeral reports whether a state folder goes with the job. A key in there was
+// made during the job, beside all else that runs in it: it is no anchor for a
+// process that did not make it or run by it.
+func (a *app) ephemeral(state string) bool {
+	dir := a.getenv(jobFolder)
+	rel, err := filepath.Rel(dir, state)
+	return filepath.IsAbs(dir) && err == nil && filepath.IsLocal(rel)
+}
+
 func (a *app) jsonFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
 }
 
-// printJSON writes v, indented on a terminal. What a terminal would act on, or
-// show as something else, is written as \u escapes, which mean the same.
+// printJSON writes v, indented on a terminal. What a terminal or the log of a CI
+// job would act on, or show as something else, is written as \u escapes, which
+// mean the same.
 func (a *app) printJSON(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -75,7 +94,7 @@ func (a *app) printJSON(v any) error {
 		return err
 	}
 	text := make([]byte, 0, b.Len())
-	for _, r := range b.String() {
+	for _, r := range hideMarks(b.String(), `\u0023`) { // in strings only
 		switch {
 		case r < 0x7f || unicode.IsPrint(r):
 			text = utf8.AppendRune(text, r)

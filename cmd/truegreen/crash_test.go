@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +69,7 @@ func TestKilledAnywhere(t *testing.T) {
 	whole := time.Since(start)
 	const points = 20
 	found := map[string]int{}
+	var killed []int
 	for i := range points {
 		out := filepath.Join(dir, "killed.tar.zst")
 		cmd := run(out)
@@ -77,6 +79,7 @@ func TestKilledAnywhere(t *testing.T) {
 		time.Sleep(whole * time.Duration(i) / points)
 		cmd.Process.Kill()
 		cmd.Wait()
+		killed = append(killed, cmd.Process.Pid)
 		if _, err := os.Stat(out); err == nil {
 			if got := verdict(out); got != "verified" {
 				t.Errorf("killed at %d/%d: the bundle is %s", i, points, got)
@@ -102,6 +105,11 @@ func TestKilledAnywhere(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(state, "runs"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+	for _, pid := range killed {
+		if left, err := filepath.Glob(fmt.Sprintf("/dev/shm/truegreen-trees-%d-*", pid)); err != nil || len(left) > 0 {
+			t.Errorf("left in memory: %v, %v", left, err)
+		}
 	}
 	t.Logf("%d points over %s: %v", points, whole, found)
 	if found["interrupted"] == 0 {

@@ -205,6 +205,9 @@ func printResult(w io.Writer, s verifier.Step) {
 		fmt.Fprintf(w, "        %s: %s\n", oneLine(n.Name), oneLine(string(n.Value)))
 	}
 	if i := s.Result.Isolation; i != nil {
-		fmt.Fprintf(w, "        isolation level %d (%s), uid %d, network %s, landlock ABI %d, kill by %s\n", i.Level, oneLine(i.Mode), i.UID, oneLine(networkText(i.Network, i.Connect)), i.LandlockABI, oneLine(i.Kill))
+		fmt.Fprintf(w, "        isolation level %d (%s), uid %d, network %s, landlock ABI %d, kill by %s\n", i.Level, oneLine(walls(i)), i.UID, oneLine(network(i)), i.LandlockABI, oneLine(i.Kill))
+		if i.Image != "" {
+			fmt.Fprintf(w, "        image     %s %s\n", oneLine(i.Image), oneLine(i.ImageDigest))
+		}
 	}
 }

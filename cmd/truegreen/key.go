@@ -21,6 +21,7 @@ const (
 	keyFile    = "receipt.key"
 	keySize    = 32
 	machineKey = "the receipt key of this machine"
+	jobKey     = "the receipt key of this job, which proves nothing after this process"
 )
 
 func (a *app) keyCommand() *cobra.Command {

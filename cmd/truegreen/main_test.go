@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +28,15 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Child()
 	conformance.Child()
-	testscript.Main(m, map[string]func(){"truegreen": main})
+	testscript.Main(m, programs)
 }
+
+// What scripts find on their PATH, and commands of theirs that one system alone
+// has.
+var (
+	programs = map[string]func(){"truegreen": main}
+	commands = map[string]func(*testscript.TestScript, bool, []string){}
+)
 
 // TestScript runs testdata/script, one behaviour each. Beside the commands of
 // testscript a script has
@@ -55,21 +63,27 @@ func TestMain(m *testing.M) {
 //	unhex FROM TO        make bytes of hexadecimal digits
 //	newer BUNDLE         make it one of a later format
 //	statement FILE PUB   check a signed statement and print it
+//	engine IMAGE PROGRAM make a container image with a Go toolchain and a
+//	                     truegreen that can be its first process
 //
-// and the conditions [sandbox], that this host can isolate, and [root].
+// on Linux the program deny CALLS COMMAND, which runs one without some system
+// calls, and the conditions [sandbox], that this host can isolate, [engine], that
+// root has docker and a static busybox, and [root].
 func TestScript(t *testing.T) {
 	runs := &madeRuns{dir: t.TempDir(), made: map[string]*madeRun{}}
+	cmds := maps.Clone(commands)
+	maps.Copy(cmds, map[string]func(*testscript.TestScript, bool, []string){
+		"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey, "agent": serveAgent, "serve": serve, "served": served,
+		"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
+		"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
+	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Condition:           condition,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey, "agent": serveAgent,
-			"serve": serve, "served": served, "exits": exits, "start": start, "signal": sendSignal, "finish": finish,
-			"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
-		},
+		Cmds:                cmds,
 	})
 }
 
@@ -119,6 +133,9 @@ func condition(name string) (bool, error) {
 			return ok, nil
 		}
 		return false, errors.New("this host cannot isolate, and TRUEGREEN_TOOLS=require")
+	case "engine":
+		_, err := os.Stat("/bin/busybox")
+		return err == nil && runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("docker", "version").Run() == nil, nil
 	case "root":
 		return runtime.GOOS == "linux" && os.Geteuid() == 0, nil
 	}

@@ -60,6 +60,7 @@ Uncommitted changes are not part of a patch.`,
 	flags.StringVar(&f.o.Out, "out", "", "write the bundle here (default: a name in the state folder)")
 	flags.BoolVar(&f.o.HeadOnly, "head-only", false, "do not run the base: there is nothing to compare with then")
 	flags.IntVar(&f.o.MinLevel, "isolation", 0, "least isolation level, beside the configuration's own")
+	flags.BoolVar(&f.o.Unisolated, "unisolated", false, "run without isolation where none can be had; only if isolation.level is 0")
 	flags.StringVar(&f.sign, "sign", "", "sign the seal with this SSH private key file, or with agent[:FINGERPRINT]")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be run; start nothing")
 	flags.IntVar(&f.o.Attempt, "attempt", 1, "number of this attempt")
@@ -171,7 +172,9 @@ func (a *app) runKey(o *runner.Options) (func() (verifier.KeyAnchor, error), err
 		return nil, err
 	}
 	if open == nil {
-		who = machineKey
+		if who = machineKey; a.ephemeral(o.State) {
+			who = jobKey
+		}
 		path := filepath.Join(o.State, keyFile)
 		made, err := initKey(path)
 		if err != nil {
@@ -283,11 +286,11 @@ func (a *app) dryRun(ctx context.Context, o *runner.Options) error {
 	for _, r := range p.Runs {
 		note := ""
 		if r.Skip != "" {
-			note = "  not run: " + r.Skip
+			note = "  not run: " + oneLine(r.Skip)
 		} else if len(r.Connect) > 0 || r.Network != "" {
-			note = "  network " + networkText(r.Network, r.Connect)
+			note = "  network " + oneLine(networkText(r.Network, r.Connect))
 		}
-		fmt.Fprintf(w, "  %-9s %-5s %s%s\n", oneLine(r.Name), r.Side, oneLine(joinArgs(r.Argv)), note)
+		fmt.Fprintf(w, "  %-9s %-5s %s%s\n", oneLine(r.Name), oneLine(r.Side), oneLine(joinArgs(r.Argv)), note)
 	}
 	for _, n := range p.NotCovered {
 		fmt.Fprintf(w, "note        %s\n", oneLine(n))

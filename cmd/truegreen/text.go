@@ -14,14 +14,24 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// safeText makes text from anywhere fit for a terminal: control characters,
-// what reorders text, and what is invisible are shown as escapes.
-func safeText(s string) string {
+// oneLine makes text from anywhere fit for a terminal and for the log of a CI
+// job. Control characters, what reorders text and what is invisible are shown as
+// escapes, line breaks among them; so is what such a log takes for a command:
+// "::" where a line begins, and "##[" anywhere. (Attempts 90 and 92 of the
+// conformance list.) All text that is not this program's own is printed by it, or
+// by printJSON.
+func oneLine(s string) string {
 	var b strings.Builder
-	for _, r := range s {
+	if spaces := len(s) - len(strings.TrimLeft(s, " ")); strings.HasPrefix(s[spaces:], "::") {
+		b.WriteString(s[:spaces] + `\u{3a}`)
+		s = s[spaces+1:]
+	}
+	for _, r := range hideMarks(s, `\u{23}`) {
 		switch {
-		case r == '\n' || r == '\t':
-			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
 		case r == utf8.RuneError, !unicode.IsPrint(r):
 			fmt.Fprintf(&b, "\\u{%x}", r)
 		default:
@@ -31,9 +41,24 @@ func safeText(s string) string {
 	return b.String()
 }
 
-// oneLine is safeText without line breaks.
-func oneLine(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(safeText(s))
+// hideMarks replaces the second # of every ##[ and ##word[, which begin a command
+// of a CI log wherever they are.
+func hideMarks(s, escape string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "##")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i+1])
+		s = s[i+1:]
+		word := strings.TrimLeft(s[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+		if strings.HasPrefix(word, "[") {
+			b.WriteString(escape)
+			s = s[1:]
+		}
+	}
 }
 
 const maxListed = 10
@@ -63,6 +88,9 @@ func (a *app) printReport(r verifier.Report) {
 	}
 	if !r.Sound() {
 		return
+	}
+	if unisolated(r) {
+		fmt.Fprintln(w, a.color("1;31", "  NOT ISOLATED: tests ran with all that their user can do, files and network included"))
 	}
 	a.printRuns(w, r)
 	a.printTests(w, r)
@@ -117,7 +145,7 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 			name = run.Name
 			fmt.Fprintf(w, "  %-9s %s  (%s)\n", oneLine(name), oneLine(joinArgs(s.Args.Argv)), sources[r.Plan().Source])
 		}
-		fmt.Fprintf(w, "    %-7s %s\n", run.Side, oneLine(runLine(run, s.Result)))
+		fmt.Fprintf(w, "    %-7s %s\n", oneLine(run.Side), oneLine(runLine(run, s.Result)))
 		for _, sig := range run.Signals {
 			if run.Side == verifier.SideHead && (sig.Disqualifies() || sig.Code == "exit-code-only") {
 				fmt.Fprintf(w, "            signal %s\n", oneLine(strings.Join(strings.Fields(sig.Code+" "+sig.Suite+" "+sig.Test+" "+sig.Detail), " ")))
@@ -170,7 +198,7 @@ func runLine(run *verifier.RunFinding, result *receipts.Result) string {
 	if result != nil {
 		fmt.Fprintf(&b, "  %.1fs", float64(result.End-result.Start)/1000)
 		if i := result.Isolation; i != nil {
-			fmt.Fprintf(&b, "  isolation %d %s (%s), network %s", i.Level, sandbox.Level(i.Level), i.Mode, networkText(i.Network, i.Connect))
+			fmt.Fprintf(&b, "  isolation %d %s (%s), network %s", i.Level, sandbox.Level(i.Level), walls(i), network(i))
 		}
 	}
 	return b.String()
@@ -187,6 +215,34 @@ func networkText(network string, connect []string) string {
 		text += " + " + strings.TrimPrefix(at, "127.0.0.1:")
 	}
 	return text
+}
+
+// unisolated reports whether a call was measured to have had no walls.
+func unisolated(r verifier.Report) bool {
+	return slices.ContainsFunc(r.Steps(), func(s verifier.Step) bool {
+		return s.Result != nil && s.Result.Isolation != nil && s.Result.Isolation.Level == int(sandbox.LevelNone)
+	})
+}
+
+// network says what a call could reach: what it was to have counts only where it
+// had a network of its own.
+func network(i *receipts.Isolation) string {
+	if i.Network == string(sandbox.NetworkNone) && !slices.Contains(i.Namespaces, "net") {
+		return "shared with the host"
+	}
+	return networkText(i.Network, i.Connect)
+}
+
+// walls says what made the walls around a call.
+func walls(i *receipts.Isolation) string {
+	s := i.Mode
+	if i.Via != "" {
+		s += " via " + i.Via
+	}
+	if i.Image != "" {
+		s += ", image " + i.Image[:min(len("sha256:")+12, len(i.Image))] + "…"
+	}
+	return s
 }
 
 func (a *app) printTests(w io.Writer, r verifier.Report) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -12,7 +13,10 @@ import (
 var hostileText = []string{
 	"plain", "ü, 日本語, 🙂", "\x1b[31mred", "\x9b31m", "\u009b31m", "a\rb", "a\nb", "a\tb", "a\x00b", "a\x7fb", "a\u202eb", "a\u2066b", "a\u200bb",
 	"a\u00a0b", "a\u2028b", "a\ufeffb", "a\U000e0041b", "a\ufffdb", "a\xffb", "a\xf0\x9f",
+	"::error::a", "  ::error::a", "\t::error::a", "a\n::error::a", "a::b", "##[add-path]a", "a ##[b", "a ###vso[b", "## a", "##a##[", "##\u200b[",
 }
+
+var logCommand = regexp.MustCompile(`^\s*::|##[a-zA-Z]*\[`)
 
 // FuzzOneLine: whatever comes in, what goes to a terminal is one line of
 // characters that it shows and does not act on.
@@ -25,7 +29,11 @@ func FuzzOneLine(f *testing.F) {
 		if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
 			t.Errorf("oneLine(%q) = %q", s, out)
 		}
-		if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) && out != s {
+		if logCommand.MatchString(out) {
+			t.Errorf("oneLine(%q) = %q: a log takes it for a command", s, out)
+		}
+		plain := !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError })
+		if plain && !logCommand.MatchString(s) && out != s {
 			t.Errorf("oneLine(%q) = %q", s, out)
 		}
 	})
@@ -45,6 +53,9 @@ func FuzzJSON(f *testing.F) {
 		text := strings.TrimSuffix(out.String(), "\n")
 		if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("printJSON(%q) = %q", s, text)
+		}
+		if logCommand.MatchString(text) {
+			t.Errorf("printJSON(%q) = %q: a log takes it for a command", s, text)
 		}
 		var back map[string]string
 		if err := json.Unmarshal([]byte(text), &back); err != nil || back["k"] != strings.ToValidUTF8(s, "\ufffd") && utf8.ValidString(s) {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-func (j *job) depsCache() string { return filepath.Join(j.o.State, "cache", "deps") }
+func (j *job) depsCache() string { return filepath.Join(j.o.State, cacheDir, "deps") }
 
 // fill makes a folder of a cache: fetch fills it under another name first.
 func (j *job) fill(dir string, fetch func(tmp string) error) error {
@@ -27,7 +27,7 @@ func (j *job) newCache(parent string) (string, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(parent, "new-")
+	dir, err := os.MkdirTemp(parent, newPrefix+filepath.Base(j.dir)+"-")
 	if err != nil {
 		return "", err
 	}
@@ -52,13 +52,15 @@ func (j *job) giveAway(dir string) error {
 }
 
 // keepCache gives a filled folder its name and takes it out of the hands of the
-// id that filled it. Where shared, any id may add files in an overlay of it.
+// id that filled it. Where shared, any id may add files in an overlay of it. What
+// lies in a shared one stays that id's: in a user namespace of root's, which has
+// this id and not root's, an overlay could not copy root's folders up.
 func (j *job) keepCache(tmp, dir string, shared bool) error {
 	err := filepath.WalkDir(tmp, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if j.owner.Chown {
+		if j.owner.Chown && (!shared || p == tmp) {
 			if err := os.Lchown(p, 0, 0); err != nil {
 				return err
 			}

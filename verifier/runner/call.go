@@ -96,9 +96,7 @@ func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.S
 	if spec.Network == sandbox.NetworkHost && args.Tool == receipts.ToolPrepare {
 		spec.MinLevel = min(spec.MinLevel, sandbox.LevelRestricted)
 	}
-	if j.o.Unisolated {
-		spec.Modes = append(sandbox.DefaultModes(), sandbox.ModeNone)
-	}
+	spec.Image, spec.Modes = j.Config.Isolation.Image, j.modes()
 	var err error
 	if spec.Limits, err = spec.Limits.WithDefaults(); err != nil { // the args document says what is in force
 		return nil, err
@@ -243,7 +241,7 @@ func resultDocument(r *sandbox.Result) *receipts.Result {
 	}
 	i := &r.Isolation
 	iso := &receipts.Isolation{
-		Level: int(i.Level), Mode: string(i.Mode), Network: string(i.Network), Connect: addresses(i.Connect), UID: int64(i.UID),
+		Level: int(i.Level), Mode: string(i.Mode), Via: i.Via, Image: i.Image, ImageDigest: i.ImageDigest, Network: string(i.Network), Connect: addresses(i.Connect), UID: int64(i.UID),
 		Namespaces: append([]string{}, i.Namespaces...), NoNewPrivs: i.NoNewPrivs, CapsEmpty: i.CapsEmpty, Seccomp: i.Seccomp,
 		LandlockABI: i.Landlock, Kill: i.Kill, Probes: []receipts.Probe{}, Limits: []receipts.Limit{},
 	}

@@ -19,11 +19,12 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// A toolchain is the Go installation of the host, seen from a sandbox. The zero
-// toolchain is none.
+// A toolchain is the Go installation of the host, seen from a sandbox, or that of
+// a container's image. The zero toolchain is none.
 type toolchain struct {
-	goroot  string
-	version string // such as go1.26.5
+	goroot  string // of the host's
+	image   string // name of the image that has its own
+	version string // such as go1.26.5; of an image's, a digest of its name
 	build   string // folder with the compiled standard library
 }
 
@@ -45,6 +46,14 @@ func findGo() toolchain {
 	return toolchain{goroot: root, version: version}
 }
 
+// imageGo is the toolchain of a container. What it is, and whether there is one,
+// only the image knows: the go command is looked up in its PATH.
+func imageGo(image string) toolchain {
+	return toolchain{image: image, version: "image-" + receipts.Sum([]byte(image)).String()[:16]}
+}
+
+func (t *toolchain) none() bool { return t.goroot == "" && t.image == "" }
+
 // mounts returns what a command needs of the toolchain and its caches.
 func (t *toolchain) mounts(modules string) []sandbox.Mount {
 	var list []sandbox.Mount
@@ -62,7 +71,7 @@ func (t *toolchain) mounts(modules string) []sandbox.Mount {
 
 // environment returns the variables of the go command in dir of a side's tree.
 func (t *toolchain) environment(j *job, side int, dir string) map[string]string {
-	if t.goroot == "" {
+	if t.none() {
 		return nil
 	}
 	mod := "-mod=readonly"
@@ -73,12 +82,15 @@ func (t *toolchain) environment(j *job, side int, dir string) map[string]string 
 	if t.build == "" {
 		cache = verifier.HomeDir + "/.cache/go-build"
 	}
-	return map[string]string{
-		"PATH":   t.goroot + "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	env := map[string]string{
 		"GOENV":  "off",
-		"GOROOT": t.goroot, "GOPATH": verifier.HomeDir + "/go", "GOCACHE": cache, "GOMODCACHE": depsDir + "/go",
+		"GOPATH": verifier.HomeDir + "/go", "GOCACHE": cache, "GOMODCACHE": depsDir + "/go",
 		"GOFLAGS": mod + " -buildvcs=false", "GOPROXY": "off", "GOSUMDB": "off", "GOTOOLCHAIN": "local", "GOTELEMETRY": "off",
 	}
+	if t.goroot != "" {
+		env["GOROOT"], env["PATH"] = t.goroot, t.goroot+"/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
+	return env
 }
 
 // seedBuildCache finds, or makes, a build cache with packages of the standard
@@ -86,7 +98,7 @@ func (t *toolchain) environment(j *job, side int, dir string) map[string]string 
 // made: what lies in this cache, tests read and never write. A new one goes on
 // from the one before, so that there are few.
 func (j *job) seedBuildCache(ctx context.Context, packages map[string]bool) error {
-	parent := filepath.Join(j.o.State, "cache", "go-build", j.tools.version+"-"+runtime.GOARCH)
+	parent := filepath.Join(j.o.State, cacheDir, "go-build", j.tools.version+"-"+runtime.GOARCH)
 	last := ""
 	for dir, holds := range seeds(parent) {
 		if len(holds) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(packages)), func(p string) bool { return !holds[p] }) {
@@ -115,8 +127,11 @@ func (j *job) seedBuildCache(ctx context.Context, packages map[string]bool) erro
 		return err
 	}
 	env := map[string]string{
-		"PATH": j.tools.goroot + "/bin:/usr/bin:/bin", "HOME": verifier.HomeDir, "TMPDIR": "/tmp", "GOENV": "off", "GOTOOLCHAIN": "local",
-		"GOROOT": j.tools.goroot, "GOCACHE": buildDir, "GOFLAGS": "-buildvcs=false", "GOPROXY": "off", "GOTELEMETRY": "off",
+		"PATH": "/usr/bin:/bin", "HOME": verifier.HomeDir, "TMPDIR": "/tmp", "GOENV": "off", "GOTOOLCHAIN": "local",
+		"GOCACHE": buildDir, "GOFLAGS": "-buildvcs=false", "GOPROXY": "off", "GOTELEMETRY": "off",
+	}
+	if j.tools.goroot != "" {
+		env["GOROOT"], env["PATH"] = j.tools.goroot, j.tools.goroot+"/bin:/usr/bin:/bin"
 	}
 	spec := sandbox.Spec{
 		// A test without tests: it is built, linked and vetted like any other.

@@ -80,7 +80,7 @@ const packagesFile = "std-packages"
 // where they are all there, and else over the network.
 func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []string, args func(string) *receipts.Args) error {
 	host, err := hostGo(ctx, j.o.Environ)
-	if err != nil {
+	if err != nil && !j.inImage { // there, the host need not have a go command
 		return err
 	}
 	var packages bytes.Buffer
@@ -91,7 +91,8 @@ func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []str
 		}
 		offline := j.fetchSpec(side, tmp, dir, listPackages)
 		proxy := "off"
-		if downloads := filepath.Join(host["GOMODCACHE"], "cache", "download"); isDir(downloads) {
+		// A container would get a copy of all of them.
+		if downloads := filepath.Join(host["GOMODCACHE"], "cache", "download"); !j.inImage && isDir(downloads) {
 			proxy = "file://" + proxyDir
 			offline.Mounts = append(offline.Mounts, sandbox.Mount{Source: downloads, Target: proxyDir, Kind: sandbox.ReadOnly})
 		}

@@ -13,6 +13,11 @@ import (
 // of a millisecond for every file, and many times that where files were deleted
 // a moment ago, as every run does at its end.
 
+const (
+	treeMemory = "/dev/shm"
+	treeBudget = 512 << 20 // bytes of the trees of a run in memory
+)
+
 // extent is what trees take up.
 type extent struct {
 	bytes int64 // each file in whole pages
@@ -91,19 +96,26 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 	err = tryLock(f)
 	if err == nil {
-		var opened, named os.FileInfo
-		if opened, err = f.Stat(); err == nil {
-			named, err = os.Lstat(dir)
-		}
-		if err == nil && !os.SameFile(opened, named) {
-			err = fs.ErrNotExist
-		}
+		err = stillNamed(f, dir)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// stillNamed returns an error if f is not what has this name now.
+func stillNamed(f *os.File, name string) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Lstat(name)
+	if err == nil && !os.SameFile(opened, named) {
+		err = fs.ErrNotExist
+	}
+	return err
 }
 
 // sweepTrees removes the folders in memory that processes of this user left

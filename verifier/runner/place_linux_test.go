@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/truegreen-dev/truegreen/sandbox"
 )
 
 // shm is where a tmpfs is on most hosts.
@@ -229,5 +232,49 @@ func TestMemoryAvailable(t *testing.T) {
 		if got := groupRoom(dir); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
+	}
+}
+
+// TestTreesInMemory: every mode gives a command its own copy of a tree that lies
+// in a folder for nobody but this user.
+func TestTreesInMemory(t *testing.T) {
+	t.Parallel()
+	parent, lock := treeParent(shm(t), t.TempDir(), extent{bytes: 1, files: 1}, 1)
+	if lock == nil {
+		t.Fatal("not in memory")
+	}
+	defer lock.Close()
+	defer os.RemoveAll(parent)
+	tree := filepath.Join(parent, "head")
+	if err := os.MkdirAll(filepath.Join(tree, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tree, "sub/test.sh"), []byte("#!/bin/sh\necho ran\necho changed > sub/test.sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if uid, gid, chown := sandbox.Owner(); chown {
+		for _, p := range []string{tree, tree + "/sub", tree + "/sub/test.sh"} {
+			if err := os.Lchown(p, uid, gid); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, mode := range []sandbox.Mode{sandbox.ModeRootDrop, sandbox.ModeUserNS, sandbox.ModeRestricted} {
+		t.Run(string(mode), func(t *testing.T) {
+			var out strings.Builder
+			r, err := sandbox.Run(t.Context(), sandbox.Spec{
+				Argv: []string{"sub/test.sh"}, Dir: "/src", Env: []string{"PATH=/usr/bin:/bin"}, Modes: []sandbox.Mode{mode},
+				Mounts: []sandbox.Mount{{Source: tree, Target: "/src", Kind: sandbox.Overlay}}, Stdout: &out, Stderr: &out,
+			})
+			if refused := (*sandbox.RefusedError)(nil); errors.As(err, &refused) {
+				t.Skip(err)
+			}
+			if err != nil || r.State != sandbox.StateExited || r.Exit != 0 || out.String() != "ran\n" {
+				t.Errorf("%v, %s %d %s, printed %q", err, r.State, r.Exit, r.Why, out.String())
+			}
+			if text, err := os.ReadFile(filepath.Join(tree, "sub/test.sh")); err != nil || strings.HasPrefix(string(text), "changed") {
+				t.Errorf("the tree is now %q, %v", text, err)
+			}
+		})
 	}
 }

@@ -29,7 +29,10 @@ const (
 // digest of what was asked for, and is never changed: nothing that the patch's
 // code wrote gets there.
 func (j *job) prepare(ctx context.Context) error {
-	if j.usesGo() {
+	switch {
+	case j.usesGo() && j.inImage:
+		j.tools = imageGo(j.Config.Isolation.Image)
+	case j.usesGo():
 		j.tools = findGo()
 	}
 	packages := map[string]bool{}
@@ -75,7 +78,7 @@ func (j *job) dependencies(ctx context.Context, side int) (string, error) {
 	if len(j.Config.Prepare.Run) > 0 {
 		return j.configured(ctx, side, args)
 	}
-	if j.tools.goroot == "" {
+	if j.tools.none() {
 		return "", nil
 	}
 	return j.goModules(ctx, side, args)

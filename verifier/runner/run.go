@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ type Options struct {
 	Command    []string // instead of what the base configures or shows
 	HeadOnly   bool     // leave the base out: there is nothing to compare with then
 	MinLevel   int      // least isolation, beside the configuration's own
-	Unisolated bool     // run without any walls if the level allows it
+	Unisolated bool     // run without any walls where none can be had, if the least level is 0
 	State      string   // folder for keys, caches, runs and bundles
 	Out        string   // of the bundle; "" is a name in State
 
@@ -73,6 +74,11 @@ func (d Done) Close() {
 // did, and that the run was interrupted or a step failed, is in the bundle. It
 // returns while it still cleans up: close what it returns before the process ends.
 func Run(ctx context.Context, o Options) (Done, error) {
+	if runtime.GOOS != "linux" { // nothing is written where nothing can run
+		if _, err := sandbox.Run(ctx, sandbox.Spec{Argv: []string{"true"}, MinLevel: sandbox.LevelNamespaces}); err != nil {
+			return Done{}, err
+		}
+	}
 	s, err := Select(ctx, o)
 	if err != nil {
 		return Done{}, err
@@ -112,6 +118,8 @@ type job struct {
 	dir      string // of this run, below State
 	lock     *os.File
 	trees    [2]string // folders with base and head
+	parent   string    // of the trees; dir, or a folder in memory
+	treeLock *os.File  // of parent where that is not dir
 	owner    Target
 	rec      *bundle.Recorder
 	signer   *keyHolder
@@ -122,6 +130,7 @@ type job struct {
 	planned  receipts.Digest
 	plan     verifier.Plan
 	tools    toolchain
+	inImage  bool      // the calls are made in a container: see chooseWalls
 	modules  [2]string // module caches, "" for none
 	supplies map[place][]supply
 	tests    []verifier.TestCall
@@ -147,6 +156,7 @@ func (j *job) progress(step, detail string, done bool) {
 // open writes the trees, which names the patch, and begins the log.
 func (j *job) open(ctx context.Context) error {
 	var err error
+	sweepRuns(j.o.State)
 	if j.dir, j.lock, err = newRunDir(j.o.State); err != nil {
 		return err
 	}
@@ -155,6 +165,9 @@ func (j *job) open(ctx context.Context) error {
 		return err
 	}
 	j.owner.UID, j.owner.GID, j.owner.Chown = sandbox.Owner()
+	if err := j.placeTrees(ctx); err != nil {
+		return err
+	}
 	if err := j.materialise(ctx, spool); err != nil {
 		return err
 	}
@@ -171,14 +184,14 @@ func (j *job) open(ctx context.Context) error {
 	return err
 }
 
-func (j *job) recordDir() string { return filepath.Join(j.dir, "record") }
+func (j *job) recordDir() string { return filepath.Join(j.dir, recordDir) }
 
 // minLevel is the least isolation of a test.
 func (j *job) minLevel() int { return max(j.Config.Isolation.Level, j.o.MinLevel) }
 
 // calls makes the calls of the run and says how far it came.
 func (j *job) calls(ctx context.Context) (outcome, why string) {
-	steps := []func(context.Context) error{j.recordTrees, j.recordPlan, j.prepare, j.test, j.judge}
+	steps := []func(context.Context) error{j.recordTrees, j.recordPlan, j.chooseWalls, j.prepare, j.test, j.judge}
 	for _, step := range steps {
 		err := step(ctx)
 		if ctx.Err() != nil {
@@ -193,6 +206,21 @@ func (j *job) calls(ctx context.Context) (outcome, why string) {
 		}
 	}
 	return bundle.OutcomeCompleted, ""
+}
+
+// placeTrees chooses where the trees are written.
+func (j *job) placeTrees(ctx context.Context) error {
+	sweepTrees(treeMemory)
+	trees := []string{j.Head.Tree}
+	if j.runsBase() {
+		trees = append(trees, j.Base.Tree)
+	}
+	need, err := j.repo.extent(ctx, trees...)
+	if err != nil {
+		return err
+	}
+	j.parent, j.treeLock = treeParent(treeMemory, j.dir, need, treeBudget)
+	return nil
 }
 
 // materialise writes the head and, where it is run, the base; it makes the diff.
@@ -221,7 +249,7 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 		return err
 	}
 	j.progress(receipts.ToolMaterialise, "head "+short(j.Head.ID), false)
-	j.trees[1] = filepath.Join(j.dir, "head")
+	j.trees[1] = filepath.Join(j.parent, "head")
 	if err := write(1, j.Head.Tree, j.Head.Time, j.trees[1]); err != nil {
 		return err
 	}
@@ -229,7 +257,7 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 		j.trees[0] = ""
 	} else {
 		j.progress(receipts.ToolMaterialise, "base "+short(j.Base.ID), false)
-		j.trees[0] = filepath.Join(j.dir, "base")
+		j.trees[0] = filepath.Join(j.parent, "base")
 	}
 	if err := write(0, j.Base.Tree, j.Base.Time, j.trees[0]); err != nil {
 		return err
@@ -402,6 +430,9 @@ func (j *job) seal(outcome, why string) (Done, error) {
 func (j *job) clear() {
 	os.RemoveAll(j.trees[0])
 	os.RemoveAll(j.trees[1])
+	if j.treeLock != nil {
+		os.RemoveAll(j.parent)
+	}
 	j.Selection.Close()
 }
 
@@ -415,6 +446,9 @@ func (j *job) cleanUp() {
 		j.rec.Close()
 	}
 	j.clear()
+	if j.treeLock != nil {
+		j.treeLock.Close()
+	}
 	if j.lock != nil {
 		if !j.unsealed {
 			os.RemoveAll(j.dir)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/truegreen-dev/truegreen/bundle"
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -22,25 +24,88 @@ import (
 const (
 	runsDir    = "runs"
 	bundlesDir = "bundles"
+	cacheDir   = "cache"
+	recordDir  = "record" // in the folder of a run
 	lockFile   = "lock"
+	newPrefix  = "new-" // of a folder of a cache that is being filled; the run's id follows
 )
 
 // newRunDir makes the folder of a run and locks it.
 func newRunDir(state string) (dir string, lock *os.File, err error) {
-	var id [8]byte
-	rand.Read(id[:])
-	dir = filepath.Join(state, runsDir, hex.EncodeToString(id[:]))
-	if err := os.MkdirAll(filepath.Join(dir, "record"), 0o700); err != nil {
-		return "", nil, err
+	for range 3 { // a sweep can come between a folder and its lock
+		var id [8]byte
+		rand.Read(id[:])
+		dir = filepath.Join(state, runsDir, hex.EncodeToString(id[:]))
+		if err = os.MkdirAll(filepath.Join(dir, recordDir), 0o700); err != nil {
+			return "", nil, err
+		}
+		if lock, err = lockRun(dir, os.O_CREATE); err == nil {
+			return dir, lock, nil
+		}
 	}
-	if lock, err = os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return "", nil, err
+	return "", nil, fmt.Errorf("lock: %w", err)
+}
+
+// lockRun locks the folder of a run, which fails while its owner lives.
+func lockRun(dir string, create int) (*os.File, error) {
+	name := filepath.Join(dir, lockFile)
+	f, err := os.OpenFile(name, os.O_RDWR|create, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	if err := tryLock(lock); err != nil {
+	err = tryLock(f)
+	if err == nil {
+		err = stillNamed(f, name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// sweepRuns removes what dead runs left beside their records, which [Recover]
+// seals: trees, and folders of caches that were being filled.
+func sweepRuns(state string) {
+	runs, _ := filepath.Glob(filepath.Join(state, runsDir, "*"))
+	for _, dir := range runs {
+		lock, err := lockRun(dir, 0)
+		if err != nil {
+			continue
+		}
+		left, _ := os.ReadDir(dir)
+		for _, e := range left {
+			if e.Name() != recordDir && e.Name() != lockFile {
+				removeWritable(filepath.Join(dir, e.Name()))
+			}
+		}
 		lock.Close()
-		return "", nil, fmt.Errorf("lock: %w", err)
 	}
-	return dir, lock, nil
+	for _, pattern := range []string{"deps/", "go-build/*/"} {
+		half, _ := filepath.Glob(filepath.Join(state, cacheDir, pattern+newPrefix+"*"))
+		for _, dir := range half {
+			run, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), newPrefix), "-")
+			lock, err := lockRun(filepath.Join(state, runsDir, run), 0)
+			if err == nil {
+				lock.Close()
+			}
+			if err == nil || errors.Is(err, os.ErrNotExist) {
+				removeWritable(dir)
+			}
+		}
+	}
+}
+
+// removeWritable removes a folder in which some are read-only, as those of
+// modules are.
+func removeWritable(dir string) {
+	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
 }
 
 // Recovered is a run that an earlier process left behind.
@@ -63,13 +128,9 @@ func Recover(o Options) ([]Recovered, error) {
 	var list []Recovered
 	for _, e := range entries {
 		dir := filepath.Join(o.State, runsDir, e.Name())
-		lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR, 0)
+		lock, err := lockRun(dir, 0)
 		if err != nil {
-			continue
-		}
-		if tryLock(lock) != nil {
-			lock.Close() // it is alive
-			continue
+			continue // it is alive
 		}
 		r := reseal(o, dir)
 		if r.Err == nil {
@@ -93,7 +154,7 @@ func reseal(o Options, dir string) Recovered {
 	if err != nil {
 		return Recovered{Err: err}
 	}
-	rec, run, err := bundle.Resume(filepath.Join(dir, "record"), func(purpose string, salt receipts.Digest, task, job receipts.ID) (receipts.Key, error) {
+	rec, run, err := bundle.Resume(filepath.Join(dir, recordDir), func(purpose string, salt receipts.Digest, task, job receipts.ID) (receipts.Key, error) {
 		return receipts.DeriveKey(secret, salt, purpose, task, job)
 	}, o.Now)
 	if errors.Is(err, bundle.ErrNoRun) {

@@ -1,0 +1,73 @@
+//go:build unix
+
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestSweepRuns: of a dead run its record stays, for Recover, and nothing else;
+// of one that lives, everything.
+func TestSweepRuns(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	var dirs [2]string
+	var locks [2]*os.File
+	for i := range dirs {
+		var err error
+		if dirs[i], locks[i], err = newRunDir(state); err != nil {
+			t.Fatal(err)
+		}
+		defer locks[i].Close()
+		j := &job{o: Options{State: state}, dir: dirs[i]}
+		for _, parent := range []string{j.depsCache(), filepath.Join(state, cacheDir, "go-build", "go1")} {
+			cache, err := j.newCache(parent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(cache, "mod/sub"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(filepath.Join(cache, "mod"), 0o555); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(dirs[i], "head/sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := filepath.Join(state, cacheDir, "deps", "0123")
+	if err := os.Mkdir(kept, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	locks[0].Close()
+	sweepRuns(state)
+	here := func(paths ...string) (n int) {
+		for _, p := range paths {
+			found, err := filepath.Glob(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += len(found)
+		}
+		return n
+	}
+	caches := func(i int) []string {
+		name := newPrefix + filepath.Base(dirs[i]) + "-*"
+		return []string{filepath.Join(state, cacheDir, "deps", name), filepath.Join(state, cacheDir, "go-build/go1", name)}
+	}
+	if n := here(append(caches(0), dirs[0]+"/head")...); n != 0 {
+		t.Errorf("%d things of the dead run are left", n)
+	}
+	if n := here(append(caches(1), dirs[1]+"/head", dirs[1]+"/record", dirs[0]+"/record", kept)...); n != 6 {
+		t.Errorf("%d of 6 things that are to stay are left", n)
+	}
+	locks[1].Close()
+	os.RemoveAll(dirs[1])
+	sweepRuns(state)
+	if n := here(caches(1)...); n != 0 {
+		t.Errorf("%d folders of a run that is gone are left", n)
+	}
+}
