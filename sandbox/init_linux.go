@@ -10,6 +10,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -65,10 +66,14 @@ func initStage(report *os.File) error {
 				return err
 			}
 		}
-		if err := installFilter(inet); err != nil {
+		listener, err := installFilter(inet)
+		if err != nil {
 			return err
 		}
-		return sendProbes(c, report, abi)
+		if listener >= 0 {
+			go r.denier.serve(listener) // before the probes: theirs are the first calls
+		}
+		return sendProbes(c, report, abi, &r.denier)
 	})
 }
 
@@ -92,8 +97,9 @@ func writablePaths(c stageConfig) []string {
 	return p
 }
 
-func sendProbes(c stageConfig, report *os.File, abi int) error {
+func sendProbes(c stageConfig, report *os.File, abi int, d *denier) error {
 	r := probeReport{Probes: probeInside(c), Landlock: abi, Seccomp: threadStatus("Seccomp") == "2"}
+	r.Counted = d.begin()
 	if c.mounts() {
 		r.Disk, r.Inodes, _, _ = storeUsage()
 	}
@@ -111,6 +117,7 @@ type reaper struct {
 	report   *os.File
 	killRest func() // ends whatever the command left behind
 	work     chan func()
+	denier   denier
 }
 
 func newReaper(c stageConfig, report *os.File) *reaper {
@@ -131,6 +138,7 @@ func (r *reaper) run(confine func() error) error {
 		err error
 	}
 	c, report := r.c, r.report
+	reserveThreads()
 	ch := make(chan started, 1)
 	go func() {
 		// Never unlocked and never returning: what was done to this thread
@@ -166,6 +174,7 @@ func (r *reaper) run(confine func() error) error {
 	if err != nil {
 		return step("wait", err)
 	}
+	end.Denied = r.denier.report()
 	if err := writeJSON(report, eventEnded, end); err != nil {
 		return err
 	}
@@ -173,6 +182,31 @@ func (r *reaper) run(confine func() error) error {
 		return err
 	}
 	return writeEvent(report, eventDone, nil)
+}
+
+// ownThreads is how many threads process 1 can come to need at once, but for the
+// runtime's own and the one that waits for signals: four may be blocked (in wait,
+// as the command's parent, for the listener, for the end of the supervisor), two
+// run or look for something to run.
+const ownThreads = 6
+
+// reserveThreads makes all threads that this process will need. The runtime
+// keeps them. It would make them when it needs them, and end the process where
+// the limit on processes, which the command can exhaust, does not let it.
+func reserveThreads() {
+	var there sync.WaitGroup
+	there.Add(ownThreads)
+	leave := make(chan struct{})
+	for range ownThreads {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			there.Done()
+			<-leave
+		}()
+	}
+	there.Wait()
+	close(leave)
 }
 
 func waitAll(c stageConfig, pid int, killRest func()) (endReport, error) {

@@ -225,7 +225,7 @@ func openFDs() string {
 }
 
 func ownEnviron() string {
-	if !slices.Equal(os.Environ(), stageEnv()) {
+	if !slices.Equal(os.Environ(), initEnv()) {
 		return "foreign entries"
 	}
 	return "clean"

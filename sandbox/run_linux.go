@@ -263,7 +263,7 @@ func (a *attempt) silence() error {
 // judge measures from outside, computes the level and compares it.
 func (a *attempt) judge() error {
 	iso := &a.result.Isolation
-	iso.Probes, iso.Seccomp, iso.Landlock = a.usage.Probes, a.usage.Seccomp, a.usage.Landlock
+	iso.Probes, iso.Seccomp, iso.Landlock, iso.Counted = a.usage.Probes, a.usage.Seccomp, a.usage.Landlock, a.usage.Counted
 	if err := observe(a.stage.pid, iso); err != nil {
 		return &refusal{Step: "observe sandbox", Errno: err.Error()}
 	}
@@ -353,7 +353,7 @@ func (a *attempt) conclude(end *endReport, usage processUsage) {
 	}
 	r.CPU, r.PeakMemory = usage.cpu, usage.maxRSS
 	if end != nil {
-		r.CPU, r.PeakMemory = time.Duration(end.CPU), end.MaxRSS
+		r.CPU, r.PeakMemory, r.Denied = time.Duration(end.CPU), end.MaxRSS, end.Denied
 	}
 	for i := len(r.Files); i < len(a.spec.Collect); i++ {
 		r.Files = append(r.Files, File{Path: a.spec.Collect[i], Err: "the sandbox ended before it was read"})

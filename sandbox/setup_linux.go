@@ -52,7 +52,7 @@ func setup(report *os.File) error {
 			return step("keep descriptors", err)
 		}
 	}
-	return step("execute init stage", execFD(self, nameInit, stageEnv()))
+	return step("execute init stage", execFD(self, nameInit, initEnv()))
 }
 
 // buildTree makes the namespaces a place to live in and enters it.

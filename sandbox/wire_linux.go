@@ -76,6 +76,7 @@ type probeReport struct {
 	Probes   []Probe
 	Seccomp  bool
 	Landlock int
+	Counted  bool
 	Disk     int64
 	Inodes   int64
 	Pids     int64
@@ -87,6 +88,7 @@ type endReport struct {
 	MaxRSS     int64
 	DiskUsed   int64
 	InodesUsed int64
+	Denied     []Denied
 }
 
 type fileReport struct {
