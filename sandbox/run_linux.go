@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,7 +119,8 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 
 	var streams sync.WaitGroup
 	streams.Go(func() { a.result.Stdout = copyBounded(spec.Stdout, a.stage.stdout, spec.Limits.Output) })
-	streams.Go(func() { a.result.Stderr = copyBounded(spec.Stderr, a.stage.stderr, spec.Limits.Output) })
+	said := &firstLine{w: spec.Stderr}
+	streams.Go(func() { a.result.Stderr = copyBounded(said, a.stage.stderr, spec.Limits.Output) })
 
 	ended, err := a.follow(config)
 	if err != nil {
@@ -136,6 +138,10 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 	}
 	streams.Wait()
 	if err != nil {
+		var no *refusal
+		if errors.As(err, &no) && no.Silent && len(said.line) > 0 {
+			no.Errno += ": " + strings.ToValidUTF8(string(said.line), "?")
+		}
 		return Result{}, err
 	}
 	a.conclude(ended, usage)
@@ -253,7 +259,7 @@ func (a *attempt) silence() error {
 	cause, why := a.killed()
 	if a.result.Start.IsZero() && cause != StateCanceled {
 		if why == "" {
-			why = "ended during setup"
+			return &refusal{Step: "sandbox process", Errno: "ended during setup", Silent: true}
 		}
 		return &refusal{Step: "sandbox process", Errno: why}
 	}

@@ -68,6 +68,8 @@ type refusal struct {
 	Errno string
 	Spec  bool // the Spec is at fault, not the host
 	Level bool // everything could be built, and was not enough
+
+	Silent bool // the stage ended without a report; what it printed may say why
 }
 
 func (r *refusal) Error() string { return r.Step + ": " + r.Errno }
