@@ -43,6 +43,8 @@ func attackMain(name string, args []string) {
 		orphanMain()
 	case "listened":
 		listenedMain(args[0])
+	case "hide":
+		hide(args[0], args[1])
 	case "hog":
 		hog()
 	case "flood":

@@ -133,7 +133,11 @@
 //	          before the command starts, so that it needs none when the
 //	          command has used up the rest
 //	memory    cgroup 2 or 1, else the supervisor looks every 100 ms and kills
-//	          (polled). Never RLIMIT_AS, which Go and Java do not survive
+//	          (polled): resident sets, memfds and deleted files of a tmpfs
+//	          that are held open, System V shared memory of the own namespace.
+//	          Never RLIMIT_AS, which Go and Java do not survive
+//	shared    System V shared memory, by the own ipc namespace, if it was made
+//	          by root: as much as memory
 //	disk      the size and inode count of the one tmpfs behind all writable
 //	          places; pages there count as memory where a cgroup counts.
 //	          Writable mounts are not limited

@@ -102,6 +102,11 @@ func sendProbes(c stageConfig, report *os.File, abi int, d *denier) error {
 	r.Counted = d.begin()
 	if c.mounts() {
 		r.Disk, r.Inodes, _, _ = storeUsage()
+		if r.Shared = sharedLimit(c.Memory); r.Shared == 0 {
+			if fd, err := unix.Open(sharedList, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+				r.SharedFD = fd // stays open for the supervisor to take
+			}
+		}
 	}
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &lim); err == nil && c.Pids > 0 {

@@ -43,6 +43,9 @@ func (a *attempt) limits(end *endReport) {
 		{Name: "stderr", By: "supervisor", Value: l.Output, Peak: r.Stderr.Total, Hit: r.Stderr.Total > l.Output},
 		{Name: "file_bytes", By: "supervisor", Value: l.FileBytes, Peak: fileBytes},
 	}
+	if a.usage.Shared > 0 {
+		r.Isolation.Limits = append(r.Isolation.Limits, Limit{Name: "shared", By: "ipcns", Value: a.usage.Shared})
+	}
 }
 
 // copyBounded reads r to its end and writes the first limit bytes to w.

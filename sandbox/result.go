@@ -91,8 +91,8 @@ type Probe struct {
 }
 
 // A Limit is one bound with the party that enforces it: "supervisor",
-// "cgroup2", "cgroup1", "rlimit", "tmpfs", "polled" or "none". Value is read
-// back from that party. Peak is 0 where nobody knows it.
+// "cgroup2", "cgroup1", "rlimit", "tmpfs", "ipcns", "polled" or "none". Value is
+// read back from that party. Peak is 0 where nobody knows it.
 type Limit struct {
 	Name, By    string
 	Value, Peak int64

@@ -154,7 +154,7 @@ func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
 	c := stageConfig{
 		Mode: mode, Network: s.Network, Dir: []byte(s.Dir),
 		Argv: toBytes(s.Argv), Env: toBytes(s.Env), Collect: toBytes(s.Collect),
-		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, FileBytes: s.Limits.FileBytes,
+		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, FileBytes: s.Limits.FileBytes, Memory: s.Limits.Memory,
 	}
 	ids, err := mapIDs(mode, s.Mounts)
 	if err != nil {
@@ -298,6 +298,9 @@ func (a *attempt) release() {
 	a.mu.Unlock()
 	a.result.Start = time.Now()
 	if a.cgroup.memory == "" {
+		if a.usage.SharedFD > 0 {
+			a.polled.shared = lookAtShared(a.stage.pid, a.usage.SharedFD)
+		}
 		a.polled.start(a.stage.pid, a.spec.Limits.Memory, func() { a.kill(StateSignaled, "over the memory limit") })
 	}
 	a.stage.release()

@@ -33,6 +33,7 @@ func setup(report *os.File) error {
 	}
 	how := "moved"
 	if c.mounts() {
+		limitShared(c.Memory)
 		if how, err = buildTree(c); err != nil {
 			return err
 		}

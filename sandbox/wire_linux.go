@@ -40,6 +40,7 @@ type stageConfig struct {
 	Disk      int64
 	Inodes    int64
 	FileBytes int64
+	Memory    int64
 	Pids      int64 // for RLIMIT_NPROC, 0 to leave it
 	Canary    canaryPlan
 	ProbeOnly bool
@@ -82,6 +83,8 @@ type probeReport struct {
 	Disk     int64
 	Inodes   int64
 	Pids     int64
+	Shared   int64 // bytes of System V shared memory that the kernel allows, 0 if it is no limit
+	SharedFD int   // list of System V shared memory, where the kernel does not limit it and the namespace is ours
 }
 
 type endReport struct {
