@@ -131,6 +131,10 @@ func quiet() error {
 	if err := keepDescriptors(); err != nil {
 		return err
 	}
+	return unreadable()
+}
+
+func unreadable() error {
 	return step("prctl dumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 

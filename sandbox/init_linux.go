@@ -21,12 +21,17 @@ import (
 // uid, an empty view of the host. It probes, starts the command, waits, kills
 // what is left, hands out the collected files and ends.
 func initStage(report *os.File) error {
-	if err := quiet(); err != nil {
+	if err := unreadable(); err != nil {
 		return err
 	}
 	c, err := readConfig()
 	if err != nil {
 		return err
+	}
+	if !c.lacks(layerCloexec) {
+		if err := keepDescriptors(); err != nil {
+			return err
+		}
 	}
 	if err := die(c.Mode); err != nil {
 		return err
@@ -42,7 +47,7 @@ func initStage(report *os.File) error {
 	signal.Notify(make(chan os.Signal, 1))
 
 	inet := true
-	if !c.mounts() {
+	if c.Mode.loose() {
 		inet = c.Network == NetworkHost || c.Placed
 		// Orphans come here, so that the end of the last one is seen.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -56,15 +61,26 @@ func initStage(report *os.File) error {
 		// the domain of this thread.
 		r.killRest = func() { r.confined(func() { unix.Kill(-1, unix.SIGKILL) }) }
 	}
-	if !c.mounts() {
+	switch {
+	case len(c.Without) > 0:
+		// The walls that keep a signal to everybody inside may be those left out.
+		// No command starts, so there is nobody to kill.
+		r.killRest = func() {}
+	case c.Mode.loose():
 		go watchSupervisor(func() { r.killRest() })
 	}
 	return r.run(func() error {
 		abi := landlockABI()
+		if c.lacks(layerLandlock) {
+			abi = 0
+		}
 		if abi > 0 {
 			if err := landlock(abi, readablePaths(c), writablePaths(c)); err != nil {
 				return err
 			}
+		}
+		if c.lacks(layerSeccomp) {
+			return sendProbes(c, report, abi, &r.denier)
 		}
 		listener, err := installFilter(inet)
 		if err != nil {
@@ -153,6 +169,9 @@ func (r *reaper) run(confine func() error) error {
 		err := confine()
 		if err == nil {
 			err = awaitGo()
+		}
+		if err == nil && len(c.Without) > 0 {
+			err = &refusal{Step: "start the command", Errno: "layers are left out"}
 		}
 		var s started
 		if err == nil {

@@ -76,6 +76,8 @@ type attempt struct {
 
 func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result, error) {
 	switch {
+	case len(spec.without) > 0 && (!probeOnly || mode == ModeContainer || mode == ModeRootDrop && os.Geteuid() != 0):
+		return Result{}, errors.New("layers are left out of probes only, and here only")
 	case mode == ModeContainer:
 		return runContainer(ctx, spec, probeOnly)
 	case mode == ModeRootDrop && os.Geteuid() != 0:
@@ -89,7 +91,7 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 	if err != nil {
 		return Result{}, err
 	}
-	config.ProbeOnly = probeOnly
+	config.ProbeOnly, config.Without = probeOnly, spec.without
 	switch {
 	case spec.placed != nil:
 		config.Canary, config.Placed = *spec.placed, true

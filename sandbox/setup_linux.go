@@ -32,8 +32,10 @@ func setup(report *os.File) error {
 		return step("open own executable", err)
 	}
 	how := "moved"
-	if c.mounts() {
+	if !c.Mode.loose() && !c.lacks("ipc") {
 		limitShared(c.Memory)
+	}
+	if c.mounts() {
 		if how, err = buildTree(c); err != nil {
 			return err
 		}
@@ -62,7 +64,7 @@ func buildTree(c stageConfig) (how string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if c.Switch {
+	if c.Switch && !c.lacks(layerUID) {
 		if err := setIDs(c.UID, c.GID); err != nil {
 			return "", err
 		}
@@ -70,10 +72,12 @@ func buildTree(c stageConfig) (how string, err error) {
 	if err := t.build(c); err != nil {
 		return "", err
 	}
-	if err := unix.Sethostname([]byte("sandbox")); err != nil {
-		return "", step("sethostname", err)
+	if !c.lacks("uts") {
+		if err := unix.Sethostname([]byte("sandbox")); err != nil {
+			return "", step("sethostname", err)
+		}
 	}
-	if c.Network == NetworkNone {
+	if c.Network == NetworkNone && !c.lacks("net") {
 		if err := loopbackUp(); err != nil {
 			return "", step("bring loopback up", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // The supervisor hands a stage its configuration in a file and reads events
@@ -44,6 +45,7 @@ type stageConfig struct {
 	Pids      int64 // for RLIMIT_NPROC, 0 to leave it
 	Canary    canaryPlan
 	ProbeOnly bool
+	Without   []string // layers to leave out; nothing but the probes runs then
 
 	// Without mounts: where /tmp is, and the host's paths that the command may
 	// read, or read and change.
@@ -54,8 +56,22 @@ type stageConfig struct {
 
 // mounts reports whether the mode builds its tree with mounts.
 func (c *stageConfig) mounts() bool {
-	return c.Mode == ModeRootDrop || c.Mode == ModeUserNS
+	return !c.Mode.loose() && !c.lacks("mnt")
 }
+
+// The layers that can be left out: the namespaces by their names in /proc, and
+// these.
+const (
+	layerSeccomp  = "seccomp"
+	layerLandlock = "landlock"
+	layerNoPrivs  = "no_new_privs"
+	layerCaps     = "capabilities"
+	layerUID      = "uid"
+	layerReadOnly = "read-only"
+	layerCloexec  = "close-on-exec"
+)
+
+func (c *stageConfig) lacks(layer string) bool { return slices.Contains(c.Without, layer) }
 
 type stageMount struct {
 	Source, Target []byte
