@@ -31,6 +31,20 @@ func attackMain(name string, args []string) {
 		superviseMain(args)
 	case "forkbomb":
 		forkBomb()
+	case "bombs":
+		bombs()
+	case "threads":
+		threads()
+	case "nested":
+		nestedMain()
+	case "denied-flood":
+		deniedFlood()
+	case "orphan":
+		orphanMain()
+	case "listened":
+		listenedMain(args[0])
+	case "hide":
+		hide(args[0], args[1])
 	case "hog":
 		hog()
 	case "flood":
@@ -226,6 +240,41 @@ func forkBomb() {
 		}
 	}
 	fmt.Println(n, "ok")
+}
+
+// bombs fills the limit on processes with processes that ask process 1 once and
+// threads of another program, and ends when there is no room for one more.
+func bombs() {
+	self := []string{attackPath, "attack:threads"}
+	for range 2 {
+		if _, err := syscall.ForkExec(self[0], self, &syscall.ProcAttr{}); err != nil {
+			fmt.Println(errnoText(err))
+		}
+	}
+	for full := 0; full < 200; {
+		pid, _, errno := unix.RawSyscall(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0)
+		if errno != 0 {
+			full++
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			continue
+		}
+		for pid == 0 {
+			unix.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWNET, 0, 0)
+			unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+		}
+	}
+}
+
+// threads makes threads until the runtime cannot, which ends the process.
+func threads() {
+	for range 256 {
+		go func() {
+			runtime.LockOSThread()
+			raw(unix.SYS_PPOLL)
+		}()
+		runtime.Gosched()
+	}
+	select {}
 }
 
 func hog() {

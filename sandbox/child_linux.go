@@ -40,6 +40,11 @@ const (
 // command and have no use for a second processor or a garbage collector.
 func stageEnv() []string { return []string{"GOGC=off", "GOMAXPROCS=1"} }
 
+// initEnv returns the environment of the init stage. A thread that waits in a
+// system call for what another has to do keeps its turn for up to 10 ms; here
+// the listener has its own.
+func initEnv() []string { return []string{"GOGC=off", "GOMAXPROCS=2"} }
+
 // Child must be the first call in main, and in TestMain of packages whose
 // tests use this one. In a process that Run or StartSigner made by executing
 // the program again, it does that process's work and never returns;
@@ -130,6 +135,10 @@ func quiet() error {
 	if err := keepDescriptors(); err != nil {
 		return err
 	}
+	return unreadable()
+}
+
+func unreadable() error {
 	return step("prctl dumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 

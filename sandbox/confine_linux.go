@@ -31,6 +31,36 @@ func rawSetres(trap uintptr, id int) error {
 // threads: what it leaves behind on others goes with the execve that
 // follows.
 func drop(c stageConfig) error {
+	if !c.lacks(layerCaps) {
+		if err := dropBounding(c); err != nil {
+			return err
+		}
+	}
+	if !c.lacks(layerUID) {
+		if c.Mode == ModeRootDrop || c.Mode == ModeRestricted && !c.Same {
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
+				return step("setgroups", errno)
+			}
+		}
+		if err := setIDs(c.UID, c.GID); err != nil {
+			return err
+		}
+	}
+	if !c.lacks(layerCaps) {
+		hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&hdr, &none[0]); err != nil {
+			return step("capset", err)
+		}
+	}
+	if c.lacks(layerNoPrivs) {
+		return nil
+	}
+	return step("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+}
+
+// dropBounding empties the sets that an execve takes capabilities from.
+func dropBounding(c stageConfig) error {
 	for n := uintptr(0); ; n++ {
 		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, n, 0, 0, 0); err != nil {
 			break
@@ -43,23 +73,7 @@ func drop(c stageConfig) error {
 			return step("drop bounding set", err)
 		}
 	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return step("clear ambient set", err)
-	}
-	if c.Mode == ModeRootDrop || c.Mode == ModeRestricted && !c.Same {
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
-			return step("setgroups", errno)
-		}
-	}
-	if err := setIDs(c.UID, c.GID); err != nil {
-		return err
-	}
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&hdr, &none[0]); err != nil {
-		return step("capset", err)
-	}
-	return step("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	return step("clear ambient set", unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
 }
 
 // setRlimits applies the per-process limits. RLIMIT_AS is not among them:

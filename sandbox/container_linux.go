@@ -295,6 +295,7 @@ func topTargets(mounts []Mount) []string {
 func (c *container) judge(ctx context.Context, iso *Isolation, inner Isolation, canary *canary, least Level) error {
 	iso.UID, iso.NoNewPrivs, iso.CapsEmpty, iso.Seccomp, iso.Landlock, iso.Root =
 		inner.UID, inner.NoNewPrivs, inner.CapsEmpty, inner.Seccomp, inner.Landlock, inner.Root
+	iso.Counted = inner.Counted
 	iso.Probes = append(slices.Clone(inner.Probes), canary.silent())
 	text, err := c.engine.output(ctx, "inspect", "--format", "{{.State.Pid}}", c.id)
 	if err != nil {

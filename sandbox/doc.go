@@ -119,6 +119,12 @@
 // INET, INET6 and NETLINK get EAFNOSUPPORT. The rest is allowed: ptrace of own
 // children, personality, ptys, signals, namespaced sysctls by the usual rules.
 //
+// What nested sandboxes begin with (clone and unshare with namespace flags,
+// setns, mount, pivot_root, chroot) is refused by process 1, to which the filter
+// refers these calls, and counted in [Result].Denied. Where the kernel allows no
+// listener, or another filter answers first, the filter refuses them itself;
+// Isolation.Counted says which. The errno is the same.
+//
 // Landlock, from ABI 2 on, says the same about files as the mounts do, and from
 // ABI 6 on keeps signals and abstract sockets inside. Isolation.Landlock is the
 // ABI whose rights were applied: 0 means that this layer was absent.
@@ -154,8 +160,9 @@
 //	            supervisor; pivot_root; rlimits; bounding set, groups, uid,
 //	            capabilities and no_new_privs, in this order; then it executes
 //	init        which has none of setup's threads and pages left: not
-//	            dumpable, own session keyring; on one thread that serves
-//	            nothing else: Landlock, filter, probes
+//	            dumpable, own session keyring, all threads that it will need;
+//	            on one thread that serves nothing else: Landlock, filter,
+//	            probes
 //	supervisor  observes from outside, computes the level, says go or kills
 //	init        starts the command from that thread and reaps. When the
 //	            command's first process has ended, kills all others, then
@@ -177,10 +184,16 @@
 // known, and whether it was hit.
 //
 //	wall      the supervisor kills process 1 through its pidfd
-//	pids      cgroup 2 or 1, else RLIMIT_NPROC on the sandbox's uid; the
-//	          threads of process 1, about eight, count
+//	pids      cgroup 2 or 1, else RLIMIT_NPROC on the sandbox's uid. Process
+//	          1 has about twelve threads, which count; it makes all of them
+//	          before the command starts, so that it needs none when the
+//	          command has used up the rest
 //	memory    cgroup 2 or 1, else the supervisor looks every 100 ms and kills
-//	          (polled). Never RLIMIT_AS, which Go and Java do not survive
+//	          (polled): resident sets, memfds and deleted files of a tmpfs
+//	          that are held open, System V shared memory of the own namespace.
+//	          Never RLIMIT_AS, which Go and Java do not survive
+//	shared    System V shared memory, by the own ipc namespace, if it was made
+//	          by root: as much as memory
 //	cpu       a share of the processors, if one is asked for: cgroup 2 or 1
 //	disk      the size and inode count of the one tmpfs behind all writable
 //	          places; pages there count as memory where a cgroup counts.
@@ -195,6 +208,9 @@
 // level says what it could reach, not that it was honest. The report is worth
 // as much as the supervisor and the root of its host. The kernel is shared, and
 // a hole in it is a hole here.
+//
+// BUG: where Isolation.Counted, a command cannot be a listener for system calls
+// itself: seccomp with SECCOMP_FILTER_FLAG_NEW_LISTENER is EBUSY.
 //
 // BUG: 32-bit programs do not run: their system calls get ENOSYS.
 //

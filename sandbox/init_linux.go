@@ -10,6 +10,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,12 +21,17 @@ import (
 // uid, an empty view of the host. It probes, starts the command, waits, kills
 // what is left, hands out the collected files and ends.
 func initStage(report *os.File) error {
-	if err := quiet(); err != nil {
+	if err := unreadable(); err != nil {
 		return err
 	}
 	c, err := readConfig()
 	if err != nil {
 		return err
+	}
+	if !c.lacks(layerCloexec) {
+		if err := keepDescriptors(); err != nil {
+			return err
+		}
 	}
 	if err := die(c.Mode); err != nil {
 		return err
@@ -41,7 +47,7 @@ func initStage(report *os.File) error {
 	signal.Notify(make(chan os.Signal, 1))
 
 	inet := true
-	if !c.mounts() {
+	if c.Mode.loose() {
 		inet = c.Network == NetworkHost || c.Placed
 		// Orphans come here, so that the end of the last one is seen.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -55,20 +61,35 @@ func initStage(report *os.File) error {
 		// the domain of this thread.
 		r.killRest = func() { r.confined(func() { unix.Kill(-1, unix.SIGKILL) }) }
 	}
-	if !c.mounts() {
+	switch {
+	case len(c.Without) > 0:
+		// The walls that keep a signal to everybody inside may be those left out.
+		// No command starts, so there is nobody to kill.
+		r.killRest = func() {}
+	case c.Mode.loose():
 		go watchSupervisor(func() { r.killRest() })
 	}
 	return r.run(func() error {
 		abi := landlockABI()
+		if c.lacks(layerLandlock) {
+			abi = 0
+		}
 		if abi > 0 {
 			if err := landlock(abi, readablePaths(c), writablePaths(c)); err != nil {
 				return err
 			}
 		}
-		if err := installFilter(inet); err != nil {
+		if c.lacks(layerSeccomp) {
+			return sendProbes(c, report, abi, &r.denier)
+		}
+		listener, err := installFilter(inet)
+		if err != nil {
 			return err
 		}
-		return sendProbes(c, report, abi)
+		if listener >= 0 {
+			go r.denier.serve(listener) // before the probes: theirs are the first calls
+		}
+		return sendProbes(c, report, abi, &r.denier)
 	})
 }
 
@@ -92,10 +113,16 @@ func writablePaths(c stageConfig) []string {
 	return p
 }
 
-func sendProbes(c stageConfig, report *os.File, abi int) error {
+func sendProbes(c stageConfig, report *os.File, abi int, d *denier) error {
 	r := probeReport{Probes: probeInside(c), Landlock: abi, Seccomp: threadStatus("Seccomp") == "2"}
+	r.Counted = d.begin()
 	if c.mounts() {
 		r.Disk, r.Inodes, _, _ = storeUsage()
+		if r.Shared = sharedLimit(c.Memory); r.Shared == 0 {
+			if fd, err := unix.Open(sharedList, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+				r.SharedFD = fd // stays open for the supervisor to take
+			}
+		}
 	}
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &lim); err == nil && c.Pids > 0 {
@@ -111,6 +138,7 @@ type reaper struct {
 	report   *os.File
 	killRest func() // ends whatever the command left behind
 	work     chan func()
+	denier   denier
 }
 
 func newReaper(c stageConfig, report *os.File) *reaper {
@@ -131,6 +159,7 @@ func (r *reaper) run(confine func() error) error {
 		err error
 	}
 	c, report := r.c, r.report
+	reserveThreads()
 	ch := make(chan started, 1)
 	go func() {
 		// Never unlocked and never returning: what was done to this thread
@@ -140,6 +169,9 @@ func (r *reaper) run(confine func() error) error {
 		err := confine()
 		if err == nil {
 			err = awaitGo()
+		}
+		if err == nil && len(c.Without) > 0 {
+			err = &refusal{Step: "start the command", Errno: "layers are left out"}
 		}
 		var s started
 		if err == nil {
@@ -169,6 +201,7 @@ func (r *reaper) run(confine func() error) error {
 	if c.Mode == ModeRestricted && !c.Same {
 		sweepIPC(c.UID)
 	}
+	end.Denied = r.denier.report()
 	if err := writeJSON(report, eventEnded, end); err != nil {
 		return err
 	}
@@ -176,6 +209,31 @@ func (r *reaper) run(confine func() error) error {
 		return err
 	}
 	return writeEvent(report, eventDone, nil)
+}
+
+// ownThreads is how many threads process 1 can come to need at once, but for the
+// runtime's own and the one that waits for signals: four may be blocked (in wait,
+// as the command's parent, for the listener, for the end of the supervisor), two
+// run or look for something to run.
+const ownThreads = 6
+
+// reserveThreads makes all threads that this process will need. The runtime
+// keeps them. It would make them when it needs them, and end the process where
+// the limit on processes, which the command can exhaust, does not let it.
+func reserveThreads() {
+	var there sync.WaitGroup
+	there.Add(ownThreads)
+	leave := make(chan struct{})
+	for range ownThreads {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			there.Done()
+			<-leave
+		}()
+	}
+	there.Wait()
+	close(leave)
 }
 
 func waitAll(c stageConfig, pid int, killRest func()) (endReport, error) {

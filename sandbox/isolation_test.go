@@ -131,7 +131,7 @@ func TestLevel(t *testing.T) {
 		iso := Isolation{UID: 61000, NoNewPrivs: true, CapsEmpty: true, Seccomp: true, Namespaces: []string{"ipc", "mnt", "net", "pid", "uts"}}
 		for _, name := range []string{
 			"canary_file", "canary_environ", "canary_process", "write_usr", "mount", "new_userns", "keyctl", "open_fds", "own_environ",
-			"canary_tcp", "canary_udp", "canary_abstract", "canary_socket", "canaries_silent", "route_out", "write_root", "vsock", "capabilities",
+			"canary_tcp", "canary_udp", "canary_abstract", "canary_socket", "canaries_silent", "route_out", "read_only", "write_root", "vsock", "capabilities",
 		} {
 			iso.Probes = append(iso.Probes, Probe{Name: name, OK: true})
 		}

@@ -52,7 +52,7 @@ func level(iso Isolation) (Level, string) {
 	}
 	namespaces := []string{
 		"canary_tcp", "canary_udp", "canary_abstract", "canary_socket", "canaries_silent",
-		"route_out", "capabilities",
+		"route_out", "read_only", "capabilities",
 	}
 	switch {
 	case iso.UID == 0:

@@ -2,7 +2,10 @@
 
 package sandbox
 
-import "io"
+import (
+	"bytes"
+	"io"
+)
 
 // limits reports every bound with its enforcer, read back.
 func (a *attempt) limits(end *endReport) {
@@ -40,6 +43,9 @@ func (a *attempt) limits(end *endReport) {
 		{Name: "stderr", By: "supervisor", Value: l.Output, Peak: r.Stderr.Total, Hit: r.Stderr.Total > l.Output},
 		{Name: "file_bytes", By: "supervisor", Value: l.FileBytes, Peak: fileBytes},
 	}
+	if a.usage.Shared > 0 {
+		r.Isolation.Limits = append(r.Isolation.Limits, Limit{Name: "shared", By: "ipcns", Value: a.usage.Shared})
+	}
 }
 
 // copyBounded reads r to its end and writes the first limit bytes to w.
@@ -60,4 +66,25 @@ func copyBounded(w io.Writer, r io.Reader, limit int64) Stream {
 			return s
 		}
 	}
+}
+
+// A firstLine passes output on to w, and keeps the beginning of its first line.
+type firstLine struct {
+	w    io.Writer
+	line []byte
+	full bool
+}
+
+const maxFirstLine = 200
+
+func (f *firstLine) Write(p []byte) (int, error) {
+	if !f.full {
+		line, _, end := bytes.Cut(p, []byte("\n"))
+		f.line = append(f.line, line[:min(len(line), maxFirstLine-len(f.line))]...)
+		f.full = end || len(f.line) == maxFirstLine
+	}
+	if f.w == nil {
+		return 0, io.ErrClosedPipe
+	}
+	return f.w.Write(p)
 }

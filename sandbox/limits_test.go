@@ -61,6 +61,24 @@ func TestPidsLimit(t *testing.T) {
 	})
 }
 
+// TestBombs: process 1 needs no thread that it does not have when the command
+// takes all of them.
+func TestBombs(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Mode) {
+		for range 30 {
+			r, out := mustRun(t, mode, Spec{
+				Argv:   []string{attackPath, "attack:bombs"},
+				Mounts: []Mount{attackMount(t)},
+				Limits: Limits{Pids: 64, Wall: time.Minute},
+			})
+			// The command itself may die of it.
+			if l := limit(t, r, "pids"); r.State != StateExited || strings.HasPrefix(l.By, "cgroup") && !l.Hit {
+				t.Fatalf("%s %q, %+v: %.300s", r.State, r.Why, l, out.stderr.String())
+			}
+		}
+	})
+}
+
 func TestMemoryLimit(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Mode) {
 		r, out := mustRun(t, mode, Spec{

@@ -53,6 +53,7 @@ func probeInside(c stageConfig) []Probe {
 		try("vsock", socketErr(unix.AF_VSOCK), unix.EAFNOSUPPORT),
 		try("loopback4", echo(unix.AF_INET, inet4(0)), nil),
 		try("loopback6", echo(unix.AF_INET6, &unix.SockaddrInet6{Addr: [16]byte{15: 1}}), nil, unix.EAFNOSUPPORT, unix.EADDRNOTAVAIL),
+		fact("read_only", readOnly(), "read-only"),
 		fact("open_fds", openFDs(), "close-on-exec"),
 		fact("own_environ", ownEnviron(), "clean"),
 		fact("no_new_privs", threadStatus("NoNewPrivs"), "1"),
@@ -108,6 +109,25 @@ func create(p string) error {
 	}
 	unix.Close(fd)
 	return unix.Unlink(p)
+}
+
+// readOnly reads the mounts' own account: where the permissions forbid to write,
+// an attempt does not show whether the mount would.
+func readOnly() string {
+	for _, p := range []string{"/", "/usr"} {
+		var fs unix.Statfs_t
+		err := unix.Statfs(p, &fs)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return p + " " + errnoText(err)
+		}
+		if fs.Flags&unix.ST_RDONLY == 0 {
+			return p + " is writable"
+		}
+	}
+	return "read-only"
 }
 
 func keyctl() error {
@@ -225,7 +245,7 @@ func openFDs() string {
 }
 
 func ownEnviron() string {
-	if !slices.Equal(os.Environ(), stageEnv()) {
+	if !slices.Equal(os.Environ(), initEnv()) {
 		return "foreign entries"
 	}
 	return "clean"

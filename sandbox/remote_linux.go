@@ -64,6 +64,7 @@ type remote struct {
 	placed  *canaryPlan            // in a container: the mounts are in place, these are the host's canaries
 	approve func(*Isolation) error // the last word before the command starts
 	entry   string                 // of a container, instead of this program
+	without []string               // layers to leave out, to see that the probes notice
 }
 
 type remoteResult struct {

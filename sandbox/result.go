@@ -34,6 +34,17 @@ type Result struct {
 	Stdout, Stderr Stream
 	Isolation      Isolation
 	Files          []File // one per Spec.Collect, in order
+	// Denied counts what the command tried, and was refused, of the system calls
+	// that nested sandboxes begin with. It is empty unless Isolation.Counted,
+	// and after a command that was killed together with process 1.
+	Denied []Denied
+}
+
+// Denied is how often one system call was refused: clone or unshare with
+// namespace flags, setns, mount, pivot_root or chroot.
+type Denied struct {
+	Name  string
+	Count int64
 }
 
 // A Stream counts one output stream.
@@ -66,6 +77,7 @@ type Isolation struct {
 	CapsEmpty   bool             // no thread holds a capability or can get one (all five sets, the bounding set only without no_new_privs)
 	Seccomp     bool             // a filter was in force where the probes ran
 	Landlock    int              // ABI whose rights were applied, 0 for none
+	Counted     bool             // refused calls are counted: those of the probes were (see Result.Denied)
 	Kill        string           // what ends every process: "pidns", "container", "uid-sweep", "landlock-sweep" or "descendants"
 	Root        string           // how the tree was entered: "pivot_root", "chroot", or "moved" where nothing was mounted
 	Probes      []Probe
@@ -81,8 +93,8 @@ type Probe struct {
 }
 
 // A Limit is one bound with the party that enforces it: "supervisor",
-// "cgroup2", "cgroup1", "rlimit", "tmpfs", "polled" or "none". Value is read
-// back from that party. Peak is 0 where nobody knows it.
+// "cgroup2", "cgroup1", "rlimit", "tmpfs", "ipcns", "polled" or "none". Value is
+// read back from that party. Peak is 0 where nobody knows it.
 type Limit struct {
 	Name, By    string
 	Value, Peak int64

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,6 +80,8 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 		return Result{}, &refusal{Step: stepRelay, Errno: why}
 	}
 	switch {
+	case len(spec.remote.without) > 0 && (!probeOnly || mode == ModeContainer || mode == ModeRootDrop && os.Geteuid() != 0):
+		return Result{}, errors.New("layers are left out of probes only, and here only")
 	case mode == ModeContainer:
 		return runContainer(ctx, spec, probeOnly)
 	case mode == ModeRootDrop && os.Geteuid() != 0:
@@ -92,7 +95,7 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 	if err != nil {
 		return Result{}, err
 	}
-	config.ProbeOnly = probeOnly
+	config.ProbeOnly, config.Without = probeOnly, spec.remote.without
 	switch {
 	case spec.remote.placed != nil:
 		config.Canary, config.Placed = *spec.remote.placed, true
@@ -123,7 +126,8 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 
 	var streams sync.WaitGroup
 	streams.Go(func() { a.result.Stdout = copyBounded(spec.Stdout, a.stage.stdout, spec.Limits.Output) })
-	streams.Go(func() { a.result.Stderr = copyBounded(spec.Stderr, a.stage.stderr, spec.Limits.Output) })
+	said := &firstLine{w: spec.Stderr}
+	streams.Go(func() { a.result.Stderr = copyBounded(said, a.stage.stderr, spec.Limits.Output) })
 
 	ended, err := a.follow(config)
 	if err != nil {
@@ -142,6 +146,10 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 	}
 	streams.Wait()
 	if err != nil {
+		var no *refusal
+		if errors.As(err, &no) && no.Silent && len(said.line) > 0 {
+			no.Errno += ": " + strings.ToValidUTF8(string(said.line), "?")
+		}
 		return Result{}, err
 	}
 	a.conclude(ended, usage)
@@ -154,7 +162,7 @@ func (a *attempt) configure(mode Mode) (stageConfig, idMap, error) {
 	c := stageConfig{
 		Mode: mode, Network: s.Network, Connect: s.Connect, Dir: []byte(s.Dir),
 		Argv: toBytes(s.Argv), Env: toBytes(s.Env), Collect: toBytes(s.Collect),
-		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, FileBytes: s.Limits.FileBytes,
+		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, FileBytes: s.Limits.FileBytes, Memory: s.Limits.Memory,
 	}
 	ids, err := mapIDs(mode, s.Mounts)
 	if err != nil {
@@ -265,7 +273,7 @@ func (a *attempt) silence() error {
 	cause, why := a.killed()
 	if a.result.Start.IsZero() && cause != StateCanceled {
 		if why == "" {
-			why = "ended during setup"
+			return &refusal{Step: "sandbox process", Errno: "ended during setup", Silent: true}
 		}
 		return &refusal{Step: "sandbox process", Errno: why}
 	}
@@ -275,7 +283,7 @@ func (a *attempt) silence() error {
 // judge measures from outside, computes the level and compares it.
 func (a *attempt) judge() error {
 	iso := &a.result.Isolation
-	iso.Probes, iso.Seccomp, iso.Landlock = a.usage.Probes, a.usage.Seccomp, a.usage.Landlock
+	iso.Probes, iso.Seccomp, iso.Landlock, iso.Counted = a.usage.Probes, a.usage.Seccomp, a.usage.Landlock, a.usage.Counted
 	if err := observe(a.stage.pid, iso); err != nil {
 		return &refusal{Step: "observe sandbox", Errno: err.Error()}
 	}
@@ -304,6 +312,9 @@ func (a *attempt) release() {
 	a.mu.Unlock()
 	a.result.Start = time.Now()
 	if a.cgroup.memory == "" {
+		if a.usage.SharedFD > 0 {
+			a.polled.shared = lookAtShared(a.stage.pid, a.usage.SharedFD)
+		}
 		a.polled.start(a.stage.pid, a.spec.Limits.Memory, func() { a.kill(StateSignaled, "over the memory limit") })
 	}
 	a.relay.start()
@@ -366,7 +377,7 @@ func (a *attempt) conclude(end *endReport, usage processUsage) {
 	}
 	r.CPU, r.PeakMemory = usage.cpu, usage.maxRSS
 	if end != nil {
-		r.CPU, r.PeakMemory = time.Duration(end.CPU), end.MaxRSS
+		r.CPU, r.PeakMemory, r.Denied = time.Duration(end.CPU), end.MaxRSS, end.Denied
 	}
 	for i := len(r.Files); i < len(a.spec.Collect); i++ {
 		r.Files = append(r.Files, File{Path: a.spec.Collect[i], Err: "the sandbox ended before it was read"})

@@ -129,6 +129,53 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestSilentStage: a stage that dies without a report is quoted.
+func TestSilentStage(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Mode) {
+		var out bytes.Buffer
+		spec, err := Spec{Argv: []string{"true"}, Stderr: &out}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Limits.Pids = 4 // Spec allows no such limit: the runtime does not start with it
+		_, err = runMode(t.Context(), spec, mode, false)
+		var no *refusal
+		if !errors.As(err, &no) || !strings.HasPrefix(no.Errno, "ended during setup: ") || !strings.Contains(no.Errno, "thread") || strings.Contains(no.Errno, "\n") {
+			t.Fatalf("refused with %v; stderr: %.300s", err, out.String())
+		}
+		if line, _, _ := strings.Cut(out.String(), "\n"); !strings.HasSuffix(no.Errno, ": "+line[:min(len(line), maxFirstLine)]) {
+			t.Errorf("quoted %q of %q", no.Errno, line)
+		}
+	})
+}
+
+func TestFirstLine(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 150)
+	for _, c := range []struct {
+		writes []string
+		want   string
+	}{
+		{[]string{""}, ""},
+		{[]string{"one"}, "one"},
+		{[]string{"one\ntwo\n"}, "one"},
+		{[]string{"o", "ne\n", "two\n"}, "one"},
+		{[]string{"\n", "two"}, ""},
+		{[]string{long, long, "\n", "two"}, strings.Repeat("x", maxFirstLine)},
+	} {
+		var out bytes.Buffer
+		f := &firstLine{w: &out}
+		for _, w := range c.writes {
+			if n, err := f.Write([]byte(w)); n != len(w) || err != nil {
+				t.Errorf("%q: %d, %v", w, n, err)
+			}
+		}
+		if string(f.line) != c.want || out.String() != strings.Join(c.writes, "") {
+			t.Errorf("%q: line %q, passed on %q", c.writes, f.line, out.String())
+		}
+	}
+}
+
 func TestContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

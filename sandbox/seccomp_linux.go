@@ -22,6 +22,9 @@ import (
 // a pointer, gets ENOSYS, which makes C libraries use clone. A socket of any
 // family but UNIX, INET, INET6 and NETLINK gets EAFNOSUPPORT; INET and INET6
 // do too where the command must not have a network and shares the host's.
+//
+// What nested sandboxes begin with is refused by process 1, where it can listen
+// (see nestedCalls).
 
 // deniedCalls get EPERM on every architecture.
 func deniedCalls() []uint32 {
@@ -62,7 +65,9 @@ const (
 
 const ioctlLinux = 0x541C // TIOCLINUX
 
-func filter(inet bool) []unix.SockFilter {
+// filter returns the program. With listen, nested calls are referred to a
+// listener instead of refused, and no second one can be made.
+func filter(inet, listen bool) []unix.SockFilter {
 	errno := func(e uint32) uint32 { return unix.SECCOMP_RET_ERRNO | e }
 	eperm, enosys, eafnosupport := errno(uint32(unix.EPERM)), errno(uint32(unix.ENOSYS)), errno(uint32(unix.EAFNOSUPPORT))
 
@@ -76,6 +81,11 @@ func filter(inet bool) []unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
 	}
 
+	nested := eperm
+	if listen {
+		nested = unix.SECCOMP_RET_USER_NOTIF
+	}
+
 	p := []unix.SockFilter{
 		load(offArch),
 		jump(unix.BPF_JEQ, auditArch, 1, 0),
@@ -85,7 +95,13 @@ func filter(inet bool) []unix.SockFilter {
 		ret(enosys),
 	}
 	for _, nr := range deniedCalls() {
-		p = append(p, jump(unix.BPF_JEQ, nr, 0, 1), ret(eperm))
+		action := eperm
+		for _, c := range nestedCalls {
+			if c.nr == nr {
+				action = nested
+			}
+		}
+		p = append(p, jump(unix.BPF_JEQ, nr, 0, 1), ret(action))
 	}
 	p = append(p, jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), ret(enosys))
 	for _, nr := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
@@ -93,7 +109,16 @@ func filter(inet bool) []unix.SockFilter {
 			jump(unix.BPF_JEQ, nr, 0, 4),
 			load(offArg0),
 			jump(unix.BPF_JSET, namespaceFlags, 0, 1),
-			ret(eperm),
+			ret(nested),
+			ret(unix.SECCOMP_RET_ALLOW),
+		)
+	}
+	if listen {
+		p = append(p,
+			jump(unix.BPF_JEQ, unix.SYS_SECCOMP, 0, 4),
+			load(offArg1),
+			jump(unix.BPF_JSET, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, 0, 1),
+			ret(errno(uint32(unix.EBUSY))),
 			ret(unix.SECCOMP_RET_ALLOW),
 		)
 	}
@@ -120,12 +145,30 @@ func filter(inet bool) []unix.SockFilter {
 	return append(p, ret(unix.SECCOMP_RET_ALLOW))
 }
 
-// installFilter puts the filter on the calling thread and its children.
-func installFilter(inet bool) error {
-	p := filter(inet)
-	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
-		return step("install system call filter", errno)
+// installFilter puts the filter on the calling thread and its children. It
+// returns the listener that must answer for it, -1 where the kernel or an outer
+// filter allows none: the filter then refuses by itself.
+func installFilter(inet bool) (listener int, err error) {
+	if canListen() {
+		const listen = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+		p := filter(inet, true)
+		// From Linux 5.19 on, a caller that was heard waits for its answer
+		// whatever signals come, but for one that kills.
+		for _, flags := range []uintptr{listen | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, listen} {
+			if fd, errno := setFilter(p, flags); errno == 0 {
+				return int(fd), nil // close-on-exec
+			}
+		}
 	}
-	return nil
+	_, errno := setFilter(filter(inet, false), 0)
+	if errno != 0 {
+		return -1, step("install system call filter", errno)
+	}
+	return -1, nil
+}
+
+func setFilter(p []unix.SockFilter, flags uintptr) (uintptr, unix.Errno) {
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	r, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	return r, errno
 }

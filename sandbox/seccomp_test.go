@@ -72,7 +72,7 @@ func TestFilter(t *testing.T) {
 		i386   = unix.AUDIT_ARCH_I386
 		mine   = auditArch
 	)
-	p := filter(true)
+	p := filter(true, false)
 	for name, c := range map[string]struct {
 		call call
 		want uint32
@@ -126,6 +126,44 @@ func TestFilter(t *testing.T) {
 	for _, nr := range deniedCalls() {
 		if got := judge(t, p, call{nr: nr, arch: mine}); got != eperm {
 			t.Errorf("denied call %d: %#x", nr, got)
+		}
+	}
+}
+
+// TestFilterListens: with a listener, nested calls are referred to it, nothing
+// else changes, and nobody else can listen.
+func TestFilterListens(t *testing.T) {
+	t.Parallel()
+	alone, listens := filter(true, false), filter(true, true)
+	const ns = unix.CLONE_NEWUSER | 1<<40
+	nested := map[uint32]bool{}
+	for _, c := range nestedCalls {
+		nested[c.nr] = true
+		flags := [6]uint64{ns}
+		if got := judge(t, listens, call{c.nr, auditArch, flags}); got != unix.SECCOMP_RET_USER_NOTIF {
+			t.Errorf("%s: %#x", c.name, got)
+		}
+		if got := judge(t, alone, call{c.nr, auditArch, flags}); got != unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM) {
+			t.Errorf("%s without a listener: %#x", c.name, got)
+		}
+	}
+	for nr := range uint32(newestCall + 2) {
+		for _, args := range [][6]uint64{{}, {ns}, {unix.AF_VSOCK, unix.TIOCSTI}, {1, 1}} {
+			c := call{nr, auditArch, args}
+			a, l := judge(t, alone, c), judge(t, listens, c)
+			if a != l && (!nested[nr] || l != unix.SECCOMP_RET_USER_NOTIF || a != unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM)) {
+				t.Errorf("call %d%v: %#x with a listener, %#x without", nr, args, l, a)
+			}
+		}
+	}
+	for flags, want := range map[uint64]uint32{
+		0: unix.SECCOMP_RET_ALLOW, unix.SECCOMP_FILTER_FLAG_TSYNC: unix.SECCOMP_RET_ALLOW,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER:                                               unix.SECCOMP_RET_ERRNO | uint32(unix.EBUSY),
+		1<<33 | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC:      unix.SECCOMP_RET_ERRNO | uint32(unix.EBUSY),
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: unix.SECCOMP_RET_ERRNO | uint32(unix.EBUSY),
+	} {
+		if got := judge(t, listens, call{unix.SYS_SECCOMP, auditArch, [6]uint64{unix.SECCOMP_SET_MODE_FILTER, flags}}); got != want {
+			t.Errorf("seccomp with flags %#x: %#x, want %#x", flags, got, want)
 		}
 	}
 }

@@ -32,6 +32,9 @@ func setup(report *os.File) error {
 		return step("open own executable", err)
 	}
 	how := "moved"
+	if !c.Mode.loose() && !c.lacks("ipc") {
+		limitShared(c.Memory)
+	}
 	if c.mounts() {
 		if how, err = buildTree(c); err != nil {
 			return err
@@ -52,7 +55,7 @@ func setup(report *os.File) error {
 			return step("keep descriptors", err)
 		}
 	}
-	return step("execute init stage", execFD(self, nameInit, stageEnv()))
+	return step("execute init stage", execFD(self, nameInit, initEnv()))
 }
 
 // buildTree makes the namespaces a place to live in and enters it.
@@ -61,7 +64,7 @@ func buildTree(c stageConfig) (how string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if c.Switch {
+	if c.Switch && !c.lacks(layerUID) {
 		if err := setIDs(c.UID, c.GID); err != nil {
 			return "", err
 		}
@@ -69,10 +72,12 @@ func buildTree(c stageConfig) (how string, err error) {
 	if err := t.build(c); err != nil {
 		return "", err
 	}
-	if err := unix.Sethostname([]byte("sandbox")); err != nil {
-		return "", step("sethostname", err)
+	if !c.lacks("uts") {
+		if err := unix.Sethostname([]byte("sandbox")); err != nil {
+			return "", step("sethostname", err)
+		}
 	}
-	if c.Network == NetworkNone {
+	if c.Network == NetworkNone && !c.lacks("net") {
 		if err := loopbackUp(); err != nil {
 			return "", step("bring loopback up", err)
 		}

@@ -127,7 +127,7 @@ func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup)
 		child = append(child, os.NewFile(uintptr(pair[1]), "listeners"))
 	}
 
-	attr := &os.ProcAttr{Dir: "/", Env: stageEnv(), Files: child, Sys: sysAttr(mode, network, ids)}
+	attr := &os.ProcAttr{Dir: "/", Env: stageEnv(), Files: child, Sys: sysAttr(mode, network, ids, c.Without)}
 	if fd := g.fd(); fd != nil {
 		defer fd.Close()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(fd.Fd())
@@ -163,7 +163,12 @@ func startStage(mode Mode, network Network, ids idMap, c stageConfig, g *cgroup)
 	return s, nil
 }
 
-func sysAttr(mode Mode, network Network, ids idMap) *syscall.SysProcAttr {
+var namespaceFlag = map[string]uintptr{
+	"cgroup": unix.CLONE_NEWCGROUP, "ipc": unix.CLONE_NEWIPC, "mnt": unix.CLONE_NEWNS,
+	"net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID, "uts": unix.CLONE_NEWUTS,
+}
+
+func sysAttr(mode Mode, network Network, ids idMap, without []string) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if mode.loose() {
 		a.Pdeathsig = 0 // it must outlive us for as long as it takes to kill
@@ -172,6 +177,9 @@ func sysAttr(mode Mode, network Network, ids idMap) *syscall.SysProcAttr {
 	a.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if network == NetworkNone {
 		a.Cloneflags |= unix.CLONE_NEWNET
+	}
+	for _, layer := range without {
+		a.Cloneflags &^= namespaceFlag[layer]
 	}
 	if mode == ModeUserNS {
 		a.Cloneflags |= unix.CLONE_NEWUSER

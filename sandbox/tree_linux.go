@@ -146,6 +146,9 @@ func (t *tree) build(c stageConfig) error {
 	}
 	ro := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	for _, p := range []string{base + "/dev", base} {
+		if p == base && c.lacks(layerReadOnly) {
+			continue
+		}
 		if err := unix.MountSetattr(unix.AT_FDCWD, p, 0, &ro); err != nil {
 			return step("make "+strings.TrimPrefix(p, base)+"/ read-only", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 )
 
 // The supervisor hands a stage its configuration in a file and reads events
@@ -42,9 +43,11 @@ type stageConfig struct {
 	Disk      int64
 	Inodes    int64
 	FileBytes int64
+	Memory    int64
 	Pids      int64 // for RLIMIT_NPROC, 0 to leave it
 	Canary    canaryPlan
 	ProbeOnly bool
+	Without   []string // layers to leave out; nothing but the probes runs then
 
 	// Without mounts: where /tmp is, and the host's paths that the command may
 	// read, or read and change.
@@ -55,8 +58,22 @@ type stageConfig struct {
 
 // mounts reports whether the mode builds its tree with mounts.
 func (c *stageConfig) mounts() bool {
-	return c.Mode == ModeRootDrop || c.Mode == ModeUserNS
+	return !c.Mode.loose() && !c.lacks("mnt")
 }
+
+// The layers that can be left out: the namespaces by their names in /proc, and
+// these.
+const (
+	layerSeccomp  = "seccomp"
+	layerLandlock = "landlock"
+	layerNoPrivs  = "no_new_privs"
+	layerCaps     = "capabilities"
+	layerUID      = "uid"
+	layerReadOnly = "read-only"
+	layerCloexec  = "close-on-exec"
+)
+
+func (c *stageConfig) lacks(layer string) bool { return slices.Contains(c.Without, layer) }
 
 type stageMount struct {
 	Source, Target []byte
@@ -70,6 +87,8 @@ type refusal struct {
 	Errno string
 	Spec  bool // the Spec is at fault, not the host
 	Level bool // everything could be built, and was not enough
+
+	Silent bool // the stage ended without a report; what it printed may say why
 }
 
 func (r *refusal) Error() string { return r.Step + ": " + r.Errno }
@@ -78,9 +97,12 @@ type probeReport struct {
 	Probes   []Probe
 	Seccomp  bool
 	Landlock int
+	Counted  bool
 	Disk     int64
 	Inodes   int64
 	Pids     int64
+	Shared   int64 // bytes of System V shared memory that the kernel allows, 0 if it is no limit
+	SharedFD int   // list of System V shared memory, where the kernel does not limit it and the namespace is ours
 }
 
 type endReport struct {
@@ -89,6 +111,7 @@ type endReport struct {
 	MaxRSS     int64
 	DiskUsed   int64
 	InodesUsed int64
+	Denied     []Denied
 }
 
 type fileReport struct {

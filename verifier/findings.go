@@ -236,7 +236,7 @@ func (f *Findings) judge(args map[uint64]*receipts.Args, results map[uint64]*rec
 		}
 		ran++
 		passed += r.Pass
-		reasons = append(reasons, f.judgeRun(r, args[r.Call], results[r.Call])...)
+		reasons = append(reasons, f.judgeRun(r, args[r.Call], results)...)
 	}
 	if passed == 0 && len(reasons) == 0 {
 		detail := "no test passed"
@@ -249,8 +249,9 @@ func (f *Findings) judge(args map[uint64]*receipts.Args, results map[uint64]*rec
 }
 
 // judgeRun returns why one run on the head is not green.
-func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, result *receipts.Result) []Reason {
+func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, results map[uint64]*receipts.Result) []Reason {
 	var reasons []Reason
+	result := results[r.Call]
 	because := func(code Code, format string, args ...any) {
 		reasons = append(reasons, Reason{Code: code, Detail: r.Name + ": " + fmt.Sprintf(format, args...)})
 	}
@@ -296,7 +297,11 @@ func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, result *receipts
 	if n := r.Fail + r.Unfinished; n > 0 {
 		because(TestsFailed, "%d of %d", n, r.Tests())
 	}
+	denied := f.denied(r, results)
 	if len(reasons) > 0 {
+		if denied != "" {
+			because(NeedsNested, "%s", denied)
+		}
 		return reasons
 	}
 	if list := f.contradictions(r); len(list) > 0 {
@@ -304,6 +309,8 @@ func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, result *receipts
 	}
 	switch {
 	case len(reasons) > 0:
+	case denied != "": // says more than that it failed
+		because(NeedsNested, "exit code %d: %s", r.Exit, denied)
 	case r.Exit != 0 || r.BadSuites > 0:
 		because(CommandFailed, "exit code %d, %d suites not green", r.Exit, r.BadSuites)
 	case !r.Complete:
@@ -312,6 +319,36 @@ func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, result *receipts
 		because(NoTests, "no test passed")
 	}
 	return reasons
+}
+
+// NoteDenied is the name of the note in a result document that counts the system
+// calls of nested sandboxes that the command was refused.
+const NoteDenied = "denied"
+
+// denied returns which calls of nested sandboxes were refused to a run that
+// failed, "" where there are none or where they explain nothing: a run of the
+// same entry on the base is green in spite of them. It is asked about runs that
+// are red by their exit code only, so that it cannot make one green.
+func (f *Findings) denied(r *RunFinding, results map[uint64]*receipts.Result) string {
+	note := func(r *RunFinding) string {
+		if result := results[r.Call]; result != nil {
+			for _, n := range result.Notes {
+				if n.Name == NoteDenied {
+					return cut(string(n.Value), maxDetail)
+				}
+			}
+		}
+		return ""
+	}
+	if r.State != receipts.StateExited || r.Exit == 0 {
+		return ""
+	}
+	for _, b := range f.side(r.Name, SideBase) {
+		if b.State == receipts.StateExited && b.Exit == 0 && note(b) != "" {
+			return ""
+		}
+	}
+	return note(r)
 }
 
 // contradictions returns the codes of r's signals that disqualify it and that

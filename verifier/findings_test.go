@@ -128,6 +128,52 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
+// TestDenied: refused calls of nested sandboxes explain a run that failed, unless
+// the base does without them, and never make anything of a green one.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	green, red := goLines("p", "A pass"), goLines("p", "A fail")
+	died := strings.Replace(green, `"PASS\n"`, `"done\n"`, 1)
+	o := output{}
+	call := func(n uint64, side string, exit int, stdout, denied string) TestCall {
+		c := o.call(n, "unit", side, FormatGo, exit, stdout, "")
+		if denied != "" {
+			c.Result.Notes = []receipts.Note{{Name: "gitlinks", Value: "9"}, {Name: NoteDenied, Value: receipts.Bytes(denied)}}
+		}
+		return c
+	}
+	for _, test := range []struct {
+		name       string
+		base, head TestCall
+		want       []Code
+	}{
+		{"red", call(4, SideBase, 0, green, ""), call(5, SideHead, 1, red, "unshare 3"), []Code{TestsFailed, NeedsNested}},
+		{"red on both", call(4, SideBase, 1, red, "unshare 3"), call(5, SideHead, 1, red, "unshare 3"), []Code{TestsFailed, NeedsNested}},
+		{"red, and the base gets along", call(4, SideBase, 0, green, "unshare 1"), call(5, SideHead, 1, red, "unshare 3"), []Code{TestsFailed}},
+		{"red, nothing denied", call(4, SideBase, 0, green, ""), call(5, SideHead, 1, red, ""), []Code{TestsFailed}},
+		{"green", call(4, SideBase, 0, green, ""), call(5, SideHead, 0, green, "unshare 3"), nil},
+		{"forged", call(4, SideBase, 0, green, ""), call(5, SideHead, 0, died, "unshare 3"), []Code{UntrustedReport}},
+		{"failed by exit code", call(4, SideBase, 0, green, ""), call(5, SideHead, 1, green, "unshare 3"), []Code{UntrustedReport}},
+	} {
+		_, judge := judged(t, o, test.base, test.head)
+		var got []Code
+		for _, r := range judge() {
+			got = append(got, r.Code)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, judge(), test.want)
+		}
+		test.head.Result.Notes = nil
+		if _, without := judged(t, o, test.base, test.head); (len(without()) == 0) != (len(got) == 0) {
+			t.Errorf("%s: %v with the note, %v without", test.name, got, without())
+		}
+	}
+	_, judge := judged(t, o, call(5, SideHead, 1, red, "clone 2, unshare 3"))
+	if r := judge()[1]; r.Detail != "unit: clone 2, unshare 3" {
+		t.Errorf("detail %q", r.Detail)
+	}
+}
+
 // TestTooManyTests: findings are bounded, and what is beyond the bound is said.
 func TestTooManyTests(t *testing.T) {
 	t.Parallel()

@@ -106,6 +106,7 @@ const (
 	BuildBroken      Code = "build-failed"
 	TimedOut         Code = "timed-out"
 	CommandFailed    Code = "command-failed"
+	NeedsNested      Code = "needs-nested-namespaces"
 	UntrustedReport  Code = "report-contradicts-itself"
 	OutputIncomplete Code = "output-incomplete"
 	// No verdict.
@@ -170,6 +171,7 @@ func Causes() []Cause {
 		{BuildBroken, Failed, "Code or tests did not build on the head.", "The report names the packages; their output is in the bundle."},
 		{TimedOut, Failed, "A test command ran into its time limit on the head.", "Make it faster or raise timeout in .truegreen.yaml at the base."},
 		{CommandFailed, Failed, "A test command on the head failed or was killed, and no test explains it.", "See its output with truegreen inspect or extract."},
+		{NeedsNested, Failed, "A test command on the head failed and had asked for what nested sandboxes begin with, such as new namespaces or mounts. The sandbox refuses these calls; the reason counts them.", "Run the tests that bring a sandbox of their own (bwrap, unshare, a browser's, a container engine's) outside of truegreen, or let them do without: browsers take --no-sandbox."},
 		{UntrustedReport, Failed, "What a test command put out contradicts itself, or its exit code, in a way that it does not on the base.", "Read the signals in the report: something printed results that it did not have."},
 		{OutputIncomplete, Failed, "A go test command wrote more than the output limit to its standard output, which is its report; so that is not whole.", "Make the tests quieter or raise limits.output in .truegreen.yaml at the base. Of the formats junit and exit standard output is no part of the report, and may be cut."},
 

@@ -109,6 +109,7 @@ func bundleTrials() map[verifier.Code]trial {
 		verifier.BuildBroken:   onHead(fixture.Output{Exit: 1, Stdout: fixture.GoBuildFailed(pkg)}),
 		verifier.TimedOut:      onHead(fixture.Output{State: receipts.StateTimeout, Stdout: fixture.GoTest(pkg, "TestAdd")}),
 		verifier.CommandFailed: onHead(fixture.Output{Exit: 1, Stdout: fixture.GoExit(pkg, "TestAdd")}),
+		verifier.NeedsNested:   onHead(fixture.Output{Exit: 1, Stdout: fixture.GoExit(pkg, "TestAdd"), Denied: "unshare 1"}),
 		verifier.UntrustedReport: onHead(fixture.Output{
 			Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd"),
 		}),

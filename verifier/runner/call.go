@@ -189,12 +189,29 @@ func (j *job) execute(ctx context.Context, args *receipts.Args, spec sandbox.Spe
 			return nil, err
 		}
 	}
+	result.Notes = deniedNotes(&r)
 	for _, f := range r.Files {
 		if f.Err != "" {
 			result.Notes = append(result.Notes, receipts.Note{Name: "not-collected", Value: receipts.Bytes(f.Path + ": " + f.Err)})
 		}
 	}
 	return result, nil
+}
+
+// deniedNotes says which calls of nested sandboxes the command was refused, or
+// that nobody counted them.
+func deniedNotes(r *sandbox.Result) []receipts.Note {
+	if r.Isolation.Seccomp && !r.Isolation.Counted {
+		return []receipts.Note{{Name: "denied-not-counted", Value: receipts.Bytes("another system call filter answers first, or this kernel allows no listener")}}
+	}
+	if len(r.Denied) == 0 {
+		return nil
+	}
+	var list []string
+	for _, d := range r.Denied {
+		list = append(list, fmt.Sprintf("%s %d", d.Name, d.Count))
+	}
+	return []receipts.Note{{Name: verifier.NoteDenied, Value: receipts.Bytes(strings.Join(list, ", "))}}
 }
 
 // reveal writes what a call with secrets put out, without them.
