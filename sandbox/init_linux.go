@@ -82,7 +82,7 @@ func initStage(report *os.File) error {
 		if c.lacks(layerSeccomp) {
 			return sendProbes(c, report, abi, &r.denier)
 		}
-		listener, err := installFilter(inet)
+		listener, err := installFilter(rules{inet: inet, shared: c.Same && !c.Placed})
 		if err != nil {
 			return err
 		}

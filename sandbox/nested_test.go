@@ -164,7 +164,7 @@ func orphanMain() {
 		fmt.Println("no_new_privs", err)
 		return
 	}
-	fd, err := installFilter(true)
+	fd, err := installFilter(rules{inet: true})
 	if err != nil || fd < 0 {
 		fmt.Println("listener", fd, err)
 		return

@@ -65,9 +65,35 @@ const (
 
 const ioctlLinux = 0x541C // TIOCLINUX
 
+// rules are what differs from mode to mode.
+type rules struct {
+	inet   bool // internet sockets may be made
+	shared bool // the caller has processes of the same uid beside the command's
+}
+
+// systemV are calls on objects that belong to a uid. Where that is shared, they
+// get ENOSYS, as from a kernel without them.
+var systemV = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+}
+
+// otherProcess are calls that a process may make on any of its uid, whatever
+// Landlock says, with the argument that names it: 0 is the process itself.
+// Where the uid is shared, another gets EPERM, and so does the whole uid.
+var otherProcess = []struct {
+	nr   uint32
+	pid  uint32 // offset of the argument
+	user uint32 // value of the first argument that means a uid, 0 for none
+}{
+	{unix.SYS_SCHED_SETPARAM, offArg0, 0}, {unix.SYS_SCHED_SETSCHEDULER, offArg0, 0}, {unix.SYS_SCHED_SETAFFINITY, offArg0, 0},
+	{unix.SYS_SCHED_SETATTR, offArg0, 0}, {unix.SYS_PRLIMIT64, offArg0, 0}, {unix.SYS_MIGRATE_PAGES, offArg0, 0},
+	{unix.SYS_MOVE_PAGES, offArg0, 0}, {unix.SYS_SETPRIORITY, offArg1, unix.PRIO_USER}, {unix.SYS_IOPRIO_SET, offArg1, 3},
+}
+
 // filter returns the program. With listen, nested calls are referred to a
 // listener instead of refused, and no second one can be made.
-func filter(inet, listen bool) []unix.SockFilter {
+func filter(r rules, listen bool) []unix.SockFilter {
 	errno := func(e uint32) uint32 { return unix.SECCOMP_RET_ERRNO | e }
 	eperm, enosys, eafnosupport := errno(uint32(unix.EPERM)), errno(uint32(unix.ENOSYS)), errno(uint32(unix.EAFNOSUPPORT))
 
@@ -123,7 +149,19 @@ func filter(inet, listen bool) []unix.SockFilter {
 		)
 	}
 	families := []uint32{unix.AF_UNIX, unix.AF_NETLINK}
-	if inet {
+	if r.shared {
+		for _, nr := range systemV {
+			p = append(p, jump(unix.BPF_JEQ, nr, 0, 1), ret(enosys))
+		}
+		for _, c := range otherProcess {
+			check := []unix.SockFilter{load(c.pid), jump(unix.BPF_JEQ, 0, 1, 0), ret(eperm), ret(unix.SECCOMP_RET_ALLOW)}
+			if c.user != 0 {
+				check = append([]unix.SockFilter{load(offArg0), jump(unix.BPF_JEQ, c.user, 2, 0)}, check...)
+			}
+			p = append(append(p, jump(unix.BPF_JEQ, c.nr, 0, uint8(len(check)))), check...)
+		}
+	}
+	if r.inet {
 		families = append(families, unix.AF_INET, unix.AF_INET6)
 	}
 	for _, nr := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
@@ -148,10 +186,10 @@ func filter(inet, listen bool) []unix.SockFilter {
 // installFilter puts the filter on the calling thread and its children. It
 // returns the listener that must answer for it, -1 where the kernel or an outer
 // filter allows none: the filter then refuses by itself.
-func installFilter(inet bool) (listener int, err error) {
+func installFilter(r rules) (listener int, err error) {
 	if canListen() {
 		const listen = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
-		p := filter(inet, true)
+		p := filter(r, true)
 		// From Linux 5.19 on, a caller that was heard waits for its answer
 		// whatever signals come, but for one that kills.
 		for _, flags := range []uintptr{listen | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, listen} {
@@ -160,7 +198,7 @@ func installFilter(inet bool) (listener int, err error) {
 			}
 		}
 	}
-	_, errno := setFilter(filter(inet, false), 0)
+	_, errno := setFilter(filter(r, false), 0)
 	if errno != 0 {
 		return -1, step("install system call filter", errno)
 	}

@@ -72,7 +72,7 @@ func TestFilter(t *testing.T) {
 		i386   = unix.AUDIT_ARCH_I386
 		mine   = auditArch
 	)
-	p := filter(true, false)
+	p := filter(rules{inet: true}, false)
 	for name, c := range map[string]struct {
 		call call
 		want uint32
@@ -134,7 +134,7 @@ func TestFilter(t *testing.T) {
 // else changes, and nobody else can listen.
 func TestFilterListens(t *testing.T) {
 	t.Parallel()
-	alone, listens := filter(true, false), filter(true, true)
+	alone, listens := filter(rules{inet: true}, false), filter(rules{inet: true}, true)
 	const ns = unix.CLONE_NEWUSER | 1<<40
 	nested := map[uint32]bool{}
 	for _, c := range nestedCalls {
@@ -164,6 +164,50 @@ func TestFilterListens(t *testing.T) {
 	} {
 		if got := judge(t, listens, call{unix.SYS_SECCOMP, auditArch, [6]uint64{unix.SECCOMP_SET_MODE_FILTER, flags}}); got != want {
 			t.Errorf("seccomp with flags %#x: %#x, want %#x", flags, got, want)
+		}
+	}
+}
+
+// TestFilterShared: where the uid has other processes, calls on them are
+// refused, and on the process itself they are not.
+func TestFilterShared(t *testing.T) {
+	t.Parallel()
+	const (
+		allow  = unix.SECCOMP_RET_ALLOW
+		eperm  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+		enosys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+		eafno  = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	)
+	shared, alone := filter(rules{shared: true}, false), filter(rules{}, false)
+	for name, c := range map[string]struct {
+		nr    uint32
+		args  [6]uint64
+		want  uint32
+		alone uint32
+	}{
+		"own limits":          {unix.SYS_PRLIMIT64, [6]uint64{0, 7}, allow, allow},
+		"other's limits":      {unix.SYS_PRLIMIT64, [6]uint64{4711, 7}, eperm, allow},
+		"own limits, high":    {unix.SYS_PRLIMIT64, [6]uint64{1 << 32, 7}, allow, allow}, // the kernel reads 32 bits
+		"own affinity":        {unix.SYS_SCHED_SETAFFINITY, [6]uint64{}, allow, allow},
+		"other's affinity":    {unix.SYS_SCHED_SETAFFINITY, [6]uint64{4711}, eperm, allow},
+		"own priority":        {unix.SYS_SETPRIORITY, [6]uint64{unix.PRIO_PROCESS, 0, 19}, allow, allow},
+		"other's priority":    {unix.SYS_SETPRIORITY, [6]uint64{unix.PRIO_PROCESS, 4711, 19}, eperm, allow},
+		"the user's priority": {unix.SYS_SETPRIORITY, [6]uint64{unix.PRIO_USER, 0, 19}, eperm, allow},
+		"the group's":         {unix.SYS_SETPRIORITY, [6]uint64{unix.PRIO_PGRP, 0, 19}, allow, allow},
+		"the user's i/o":      {unix.SYS_IOPRIO_SET, [6]uint64{3, 0}, eperm, allow},
+		"own i/o":             {unix.SYS_IOPRIO_SET, [6]uint64{1, 0}, allow, allow},
+		"attach a segment":    {unix.SYS_SHMAT, [6]uint64{}, enosys, allow},
+		"make a queue":        {unix.SYS_MSGGET, [6]uint64{}, enosys, allow},
+		"inet":                {unix.SYS_SOCKET, [6]uint64{unix.AF_INET}, eafno, eafno},
+		"unix":                {unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX}, allow, allow},
+		"ioctl":               {unix.SYS_IOCTL, [6]uint64{0, unix.TIOCSTI}, eperm, eperm},
+		"read":                {unix.SYS_READ, [6]uint64{}, allow, allow},
+	} {
+		if got := judge(t, shared, call{c.nr, auditArch, c.args}); got != c.want {
+			t.Errorf("%s: %#x, want %#x", name, got, c.want)
+		}
+		if got := judge(t, alone, call{c.nr, auditArch, c.args}); got != c.alone {
+			t.Errorf("%s, uid of its own: %#x, want %#x", name, got, c.alone)
 		}
 	}
 }

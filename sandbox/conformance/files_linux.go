@@ -18,6 +18,7 @@ import (
 
 const (
 	readOnlyOrDenied = "EROFS comes from the mount; EACCES from Landlock in mode restricted, which has no mounts of its own"
+	elsewhereDenied  = "EACCES in mode restricted, where the program's folder may be one that the uid cannot enter"
 	absentOrDenied   = "ENOENT where the tree does not have it; EACCES in mode restricted, which shares the host's tree"
 )
 
@@ -52,13 +53,13 @@ func fileRows() []Row {
 			Try: strangeDevices, Control: func(o *Outside) string { return found(strangeDevices(&Inside{Outside: *o})) }},
 		{ID: "28e", Name: "open /dev/tty", Want: []string{"ENOENT", "ENXIO", "EACCES"}, Why: "ENXIO where the tree has it, and there is no terminal; EACCES in mode restricted, by Landlock. No control: who runs this need not have one",
 			Try: opens("/dev/tty", unix.O_RDWR)},
-		{ID: "36", Name: "become root by a setuid program", Want: []string{"own uid"}, Needs: all(rootOnly, setuidTmp),
+		{ID: "36", Name: "become root by a setuid program", Want: []string{"own uid", "EACCES"}, Why: elsewhereDenied, Needs: all(rootOnly, setuidTmp),
 			Try: runSetuid, Control: setuidWorks},
 		{ID: "36b", Name: "become root by setresuid", Want: []string{"EPERM", "EINVAL"}, Why: "EINVAL in mode userns, where there is no uid 0",
 			Try: becomeRoot, Control: mayRefuse(here(becomeRoot))},
 		{ID: "36c", Name: "give a file to root", Want: []string{"EPERM", "EINVAL"}, Why: "EINVAL in mode userns, where there is no uid 0",
 			Try: giveToRoot, Control: mayRefuse(here(giveToRoot))},
-		{ID: "37", Name: "gain a capability by a program with file capabilities", Want: []string{"none", "EPERM"}, Why: "EPERM where the mount honours them: the bounding set is empty, so the program does not start", Needs: all(rootOnly, setuidTmp),
+		{ID: "37", Name: "gain a capability by a program with file capabilities", Want: []string{"none", "EPERM", "EACCES"}, Why: "EPERM where the mount honours them: the bounding set is empty, so the program does not start; " + elsewhereDenied, Needs: all(rootOnly, setuidTmp),
 			Try: runFileCap, Control: fileCapWorks},
 		{ID: "38", Name: "leave a setuid program for the host", Want: []string{"ok"}, Own: true, Why: "making one is allowed: what counts is that none arrives",
 			Try: makeSetuid, Control: makeSetuidHere, After: noSetuid},
