@@ -84,8 +84,8 @@ func carryOut(ctx context.Context, o order) ([]end, error) {
 		switch {
 		case out.Why != "":
 			out.Status = NotExercised
-		case row.Group == "resources" && out.Level < row.Level:
-			out.Status, out.Got = NotPromised, "not tried: nothing would keep it from the host"
+		case row.Own && out.Level < row.Level:
+			out.Status, out.Got = NotPromised, "not tried" // nothing would keep it from the host
 		case !row.Own:
 			shared = append(shared, id)
 		}
