@@ -106,9 +106,12 @@ func attempts(args []string) []trick {
 func raw(trap uintptr, a ...uintptr) error {
 	var p [6]uintptr
 	copy(p[:], a)
-	_, _, errno := unix.RawSyscall6(trap, p[0], p[1], p[2], p[3], p[4], p[5])
+	r, _, errno := unix.RawSyscall6(trap, p[0], p[1], p[2], p[3], p[4], p[5])
 	if errno != 0 {
 		return errno
+	}
+	if r == 0 && trap == unix.SYS_CLONE {
+		unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 	}
 	return nil
 }

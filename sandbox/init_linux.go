@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,9 +43,9 @@ func initStage(report *os.File) error {
 		!errors.Is(err, unix.EPERM) { // the filter of a container, which then forbids it to the command, too
 		return step("own session keyring", err)
 	}
-	// Handlers, unlike ignored signals, do not survive an execve; with them
-	// in place the command cannot end process 1 through the runtime.
-	signal.Notify(make(chan os.Signal, 1))
+	if err := surviveSignals(c.Mode); err != nil {
+		return step("change signal handlers", err)
+	}
 
 	inet := true
 	if c.Mode.loose() {
@@ -91,6 +92,27 @@ func initStage(report *os.File) error {
 		}
 		return sendProbes(c, report, abi, &r.denier)
 	})
+}
+
+// surviveSignals keeps the command from ending process 1 through the runtime,
+// which takes many signals for a reason to exit. What process 1 of a pid
+// namespace does not handle, the kernel does not deliver from inside; elsewhere
+// a handler is needed. Unlike an ignored signal, neither survives an execve.
+func surviveSignals(m Mode) error {
+	if m.loose() {
+		signal.Notify(make(chan os.Signal, 1))
+		return nil
+	}
+	for n := unix.Signal(1); n < 65; n++ {
+		if n == unix.SIGKILL || n == unix.SIGSTOP || n == unix.SIGURG { // the last is the scheduler's
+			continue
+		}
+		var unhandled [4]uint64 // struct sigaction: SIG_DFL, no flags, nothing masked
+		if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(&unhandled)), 0, 8, 0, 0); errno != 0 {
+			return errno
+		}
+	}
+	return nil
 }
 
 func readablePaths(c stageConfig) []string {
@@ -159,14 +181,16 @@ func (r *reaper) run(confine func() error) error {
 		err error
 	}
 	c, report := r.c, r.report
-	reserveThreads()
 	ch := make(chan started, 1)
+	probed, reserved := make(chan bool), make(chan bool)
 	go func() {
 		// Never unlocked and never returning: what was done to this thread
 		// must not serve other goroutines, and its end would be seen by the
 		// command as the death of its parent.
 		runtime.LockOSThread()
 		err := confine()
+		close(probed)
+		<-reserved
 		if err == nil {
 			err = awaitGo()
 		}
@@ -183,6 +207,11 @@ func (r *reaper) run(confine func() error) error {
 			f()
 		}
 	}()
+	// The supervisor is busy with the probes meanwhile. These threads come
+	// from others than the confined one, and hold what it saw that those hold.
+	<-probed
+	reserveThreads()
+	close(reserved)
 	s := <-ch
 	var bad *startError
 	if errors.As(s.err, &bad) {

@@ -7,15 +7,29 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
+
+var namespaceNames = []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"}
+
+// ownNamespaces returns this process's own: it never changes them.
+var ownNamespaces = sync.OnceValue(func() map[string]string {
+	own := map[string]string{}
+	for _, ns := range namespaceNames {
+		if link, err := os.Readlink("/proc/self/ns/" + ns); err == nil {
+			own[ns] = link
+		}
+	}
+	return own
+})
 
 // observe reads the kernel's own account of process 1: which namespaces it
 // has to itself, and the privileges of each of its threads.
 func observe(pid int, iso *Isolation) error {
 	dir := "/proc/" + strconv.Itoa(pid)
-	for _, ns := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {
-		ours, err := os.Readlink("/proc/self/ns/" + ns)
-		if err != nil {
+	for _, ns := range namespaceNames {
+		ours, ok := ownNamespaces()[ns]
+		if !ok {
 			continue
 		}
 		theirs, err := os.Readlink(dir + "/ns/" + ns)

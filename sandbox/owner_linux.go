@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,20 +39,28 @@ func Owner() (uid, gid int, chown bool) {
 
 // unusedID finds an id that is nobody's and under which nothing runs.
 func unusedID() (int, error) {
-	taken, err := takenIDs()
-	if err != nil {
-		return 0, err
-	}
 	for id := firstUID; id < firstHeldUID; id++ {
-		if !taken[id] {
-			return id, nil
+		if free, err := isFree(id); err != nil || free {
+			return id, err
 		}
 	}
 	return 0, errors.New("every sandbox uid is in use")
 }
 
-// takenIDs returns the ids that have an account or a process.
-func takenIDs() (map[int]bool, error) {
+// isFree reports whether an id has neither an account nor a process.
+func isFree(id int) (bool, error) {
+	taken, err := accounts()
+	return !taken[id] && !hasProcess(id), err
+}
+
+// hasProcess reports whether anything runs under an id.
+func hasProcess(id int) bool {
+	_, err := unix.Getpriority(unix.PRIO_USER, id)
+	return !errors.Is(err, unix.ESRCH)
+}
+
+// accounts returns the ids that have one.
+var accounts = sync.OnceValues(func() (map[int]bool, error) {
 	taken := map[int]bool{}
 	b, err := os.ReadFile("/etc/passwd")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -64,23 +73,8 @@ func takenIDs() (map[int]bool, error) {
 			}
 		}
 	}
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
-	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		var st unix.Stat_t
-		if name[0] >= '0' && name[0] <= '9' && unix.Stat("/proc/"+name, &st) == nil {
-			taken[int(st.Uid)] = true
-		}
-	}
 	return taken, nil
-}
+})
 
 // chooseID returns the host's uid and gid for a command: that of its
 // writable mounts if they have one of ours, else an unused one.

@@ -28,6 +28,7 @@ type canaryPlan struct {
 func probeInside(c stageConfig) []Probe {
 	k := c.Canary
 	proc := "/proc/" + strconv.Itoa(k.PID)
+	status := ownStatus()
 	hidden, tmp := error(unix.ENOENT), "/tmp"
 	if !c.mounts() {
 		tmp = c.Tmp
@@ -56,8 +57,8 @@ func probeInside(c stageConfig) []Probe {
 		fact("read_only", readOnly(), "read-only"),
 		fact("open_fds", openFDs(), "close-on-exec"),
 		fact("own_environ", ownEnviron(), "clean"),
-		fact("no_new_privs", threadStatus("NoNewPrivs"), "1"),
-		fact("capabilities", capabilities(), "none"),
+		fact("no_new_privs", statusField(status, "NoNewPrivs"), "1"),
+		fact("capabilities", capabilities(status), "none"),
 	}
 }
 
@@ -252,12 +253,15 @@ func ownEnviron() string {
 }
 
 // threadStatus reads one field of the calling thread's status.
-func threadStatus(field string) string {
+func threadStatus(field string) string { return statusField(ownStatus(), field) }
+
+// ownStatus reads the calling thread's status, "" if that is impossible.
+func ownStatus() string {
 	b, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil {
-		return errnoText(err)
+		return ""
 	}
-	return statusField(string(b), field)
+	return string(b)
 }
 
 func statusField(status, field string) string {
@@ -269,9 +273,9 @@ func statusField(status, field string) string {
 	return ""
 }
 
-func capabilities() string {
+func capabilities(status string) string {
 	for _, set := range capSets() {
-		if v := threadStatus(set); strings.Trim(v, "0") != "" || v == "" {
+		if v := statusField(status, set); strings.Trim(v, "0") != "" || v == "" {
 			return set + " " + v
 		}
 	}

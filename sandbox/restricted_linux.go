@@ -49,12 +49,12 @@ type heldID struct {
 
 // holdID takes an unused uid of those that are held.
 func holdID() (*heldID, error) {
-	taken, err := takenIDs()
-	if err != nil {
-		return nil, err
-	}
 	for id := firstHeldUID; id <= lastUID; id++ {
-		if taken[id] {
+		free, err := isFree(id)
+		if err != nil {
+			return nil, err
+		}
+		if !free {
 			continue
 		}
 		if h, err := lockID(id); err == nil {
@@ -89,9 +89,8 @@ func (h *heldID) release() {
 // does the same, was killed itself.
 func sweepUID(id int) error {
 	for range 200 {
-		taken, err := takenIDs()
-		if err != nil || !taken[id] {
-			return err
+		if !hasProcess(id) {
+			return nil
 		}
 		p, err := os.StartProcess("/proc/self/exe", []string{nameSweep}, &os.ProcAttr{
 			Dir: "/", Env: stageEnv(),

@@ -96,6 +96,14 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 		return Result{}, err
 	}
 	config.ProbeOnly, config.Without = probeOnly, spec.remote.without
+	made := make(chan *cgroup, 1)
+	go func() { made <- newCgroup(spec.Limits) }()
+	defer func() {
+		if a.cgroup == nil {
+			a.cgroup = <-made
+		}
+		a.cgroup.remove()
+	}()
 	switch {
 	case spec.remote.placed != nil:
 		config.Canary, config.Placed = *spec.remote.placed, true
@@ -107,8 +115,7 @@ func runMode(ctx context.Context, spec Spec, mode Mode, probeOnly bool) (Result,
 		defer a.canary.remove()
 		config.Canary = a.canary.plan
 	}
-	a.cgroup = newCgroup(spec.Limits)
-	defer a.cgroup.remove()
+	a.cgroup = <-made
 	if a.cgroup.pids == "" && !config.Same { // the caller's own uid has other processes
 		config.Pids = int64(spec.Limits.Pids)
 	}
