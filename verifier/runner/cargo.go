@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/truegreen-dev/truegreen/sandbox"
@@ -63,7 +62,7 @@ func cargoRegistries(environ []string) map[string]string {
 	for _, kv := range environ {
 		key, index, _ := strings.Cut(kv, "=")
 		name, ok := strings.CutPrefix(key, "CARGO_REGISTRIES_")
-		if name, is := strings.CutSuffix(name, "_INDEX"); ok && is && cargoName.MatchString(name) {
+		if name, is := strings.CutSuffix(name, "_INDEX"); ok && is && cargoName().MatchString(name) {
 			found[strings.ToLower(strings.ReplaceAll(name, "_", "-"))] = index
 		}
 	}
@@ -74,7 +73,7 @@ func registryVariable(name string) string {
 	return "CARGO_REGISTRIES_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_INDEX"
 }
 
-var defaultToolchain = regexp.MustCompile(`(?m)^default_toolchain = "([\w.-]+)"$`)
+var defaultToolchain = lazyRegexp(`(?m)^default_toolchain = "([\w.-]+)"$`)
 
 // find looks for cargo. What rustup puts on the PATH is a switch that may fetch
 // toolchains: the one behind it is found by rustup's own settings.
@@ -91,7 +90,7 @@ func (cargo) find(environ []string) (hostTool, error) {
 		name := variable(environ, "RUSTUP_TOOLCHAIN")
 		if name == "" {
 			settings, err := readSmall(filepath.Join(home, "settings.toml"), maxConfig)
-			if m := defaultToolchain.FindSubmatch(settings); err == nil && m != nil {
+			if m := defaultToolchain().FindSubmatch(settings); err == nil && m != nil {
 				name = string(m[1])
 			}
 		}

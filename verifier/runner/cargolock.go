@@ -4,19 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
-	cargoName       = regexp.MustCompile(`^\w[\w-]{0,63}$`)
-	cargoVersion    = regexp.MustCompile(`^\d+\.\d+\.\d+[0-9A-Za-z.+-]{0,200}$`)
-	cargoSource     = regexp.MustCompile(`^(registry|sparse)\+https?://[^\s"'\\()]+$`)
-	cargoChecksum   = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	cargoDependency = regexp.MustCompile(`^ "([^"\\]+)",$`)
-	cargoFormat     = regexp.MustCompile(`^version = [34]$`)
-	cargoString     = regexp.MustCompile(`^(\w+) = "([^"\\]*)"$`)
+	cargoName       = lazyRegexp(`^\w[\w-]{0,63}$`)
+	cargoVersion    = lazyRegexp(`^\d+\.\d+\.\d+[0-9A-Za-z.+-]{0,200}$`)
+	cargoSource     = lazyRegexp(`^(registry|sparse)\+https?://[^\s"'\\()]+$`)
+	cargoChecksum   = lazyRegexp(`^[0-9a-f]{64}$`)
+	cargoDependency = lazyRegexp(`^ "([^"\\]+)",$`)
+	cargoFormat     = lazyRegexp(`^version = [34]$`)
+	cargoString     = lazyRegexp(`^(\w+) = "([^"\\]*)"$`)
 )
 
 // A crate is a package of a lock file. One without a source is in the tree.
@@ -30,7 +29,7 @@ func (c *crate) line() string { return c.name + " " + c.version + " " + c.checks
 func (cargo) lock(f treeDir, environ []string) (*locked, error) {
 	text, err := f.read("Cargo.lock")
 	if errors.Is(err, fs.ErrNotExist) {
-		if manifest, err := f.read("Cargo.toml"); err != nil || !cargoRequires.Match(manifest) {
+		if manifest, err := f.read("Cargo.toml"); err != nil || !cargoRequires().Match(manifest) {
 			return nil, nil
 		}
 		return nil, unlocked("there is no Cargo.lock")
@@ -59,7 +58,7 @@ func (cargo) lock(f treeDir, environ []string) (*locked, error) {
 }
 
 // cargoRequires finds a table or key of dependencies in a manifest.
-var cargoRequires = regexp.MustCompile(`(?m)^\s*\[?[\w.'"() =-]*dependencies`)
+var cargoRequires = lazyRegexp(`(?m)^\s*\[?[\w.'"() =-]*dependencies`)
 
 // cargoPackage makes the package that depends on all crates.
 func (l *locked) cargoPackage(crates []crate, registries map[string]string) error {
@@ -104,11 +103,11 @@ func (l *locked) cargoPackage(crates []crate, registries map[string]string) erro
 
 func (c *crate) check() error {
 	switch {
-	case !cargoName.MatchString(c.name) || !cargoVersion.MatchString(c.version):
+	case !cargoName().MatchString(c.name) || !cargoVersion().MatchString(c.version):
 		return fmt.Errorf("%q %q: not a package", c.name, c.version)
-	case !cargoSource.MatchString(c.source):
+	case !cargoSource().MatchString(c.source):
 		return fmt.Errorf("%s: not from a registry", c.name)
-	case !cargoChecksum.MatchString(c.checksum):
+	case !cargoChecksum().MatchString(c.checksum):
 		return fmt.Errorf("%s: no checksum", c.name)
 	}
 	return nil
@@ -123,10 +122,10 @@ func readCargoLock(text []byte) ([]crate, error) {
 		if len(list) > 0 && in == "[[package]]" {
 			c = &list[len(list)-1]
 		}
-		m := cargoString.FindStringSubmatch(line)
+		m := cargoString().FindStringSubmatch(line)
 		switch {
 		case dependencies:
-			if d := cargoDependency.FindStringSubmatch(line); d != nil {
+			if d := cargoDependency().FindStringSubmatch(line); d != nil {
 				c.dependencies = append(c.dependencies, d[1])
 			} else if dependencies = line != "]"; dependencies {
 				return nil, fmt.Errorf("line %d: not in the form that cargo writes", n+1)
@@ -139,7 +138,7 @@ func readCargoLock(text []byte) ([]crate, error) {
 			list = append(list, crate{})
 		case line == "[[patch.unused]]" || line == "[metadata]":
 			in = line
-		case in == "" && cargoFormat.MatchString(line), in == "[metadata]":
+		case in == "" && cargoFormat().MatchString(line), in == "[metadata]":
 		case line == "dependencies = [" && in != "":
 			dependencies = true
 		case m != nil && in != "" && c.set(m[1], m[2]):

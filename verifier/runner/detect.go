@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -191,14 +190,14 @@ func (d *detector) workspaceEnv(module string) []string {
 	return []string{"GOWORK=off"}
 }
 
-var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+var notInName = lazyRegexp(`[^a-z0-9]+`)
 
 // entryName makes a legal and unused name: "go" and what the folder's
 // name has of a-z, 0-9 and "-".
 func (d *detector) entryName(dir string) string {
 	name := "go"
 	if dir != "." {
-		name += "-" + notInName.ReplaceAllString(strings.ToLower(dir), "-")
+		name += "-" + notInName().ReplaceAllString(strings.ToLower(dir), "-")
 	}
 	name = strings.TrimRight(name[:min(len(name), 28)], "-")
 	unique := name
@@ -225,14 +224,14 @@ func (d *detector) npmScript() bool {
 }
 
 // pytestSection finds pytest's settings in pyproject.toml, setup.cfg and tox.ini.
-var pytestSection = regexp.MustCompile(`(?m)^\[(tool\.pytest(\.ini_options)?|tool:pytest|pytest)\]`)
+var pytestSection = lazyRegexp(`(?m)^\[(tool\.pytest(\.ini_options)?|tool:pytest|pytest)\]`)
 
 func (d *detector) python() bool {
 	project, settings := false, d.files["pytest.ini"] || d.files["conftest.py"]
 	for _, name := range []string{"pyproject.toml", "setup.cfg", "tox.ini"} {
 		if d.files[name] {
 			project = true
-			settings = settings || pytestSection.Match(d.read(name))
+			settings = settings || pytestSection().Match(d.read(name))
 		}
 	}
 	if settings {
@@ -263,14 +262,14 @@ func (d *detector) noteBelow(manifest string) {
 }
 
 // testTarget finds a rule for "test", not an assignment to a variable.
-var testTarget = regexp.MustCompile(`(?m)^([^\s:=#]+ +)*test( +[^\s:=#]+)* *::?([^:=]|$)`)
+var testTarget = lazyRegexp(`(?m)^([^\s:=#]+ +)*test( +[^\s:=#]+)* *::?([^:=]|$)`)
 
 func (d *detector) makefile() {
 	for _, name := range []string{"GNUmakefile", "makefile", "Makefile"} { // make's own order
 		if !d.files[name] {
 			continue
 		}
-		if testTarget.Match(d.read(name)) {
+		if testTarget().Match(d.read(name)) {
 			d.add(verifier.TestEntry{Name: "make", Run: []string{"make", "test"}, Format: verifier.FormatExit})
 		} else {
 			d.note("%s: not covered: it has no target \"test\"", name)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -141,7 +140,7 @@ func (j *job) download(ctx context.Context, side int, tmp, dir string, host map[
 }
 
 // goSum is a line of go.sum: a module, a version, perhaps with /go.mod, and a hash.
-var goSum = regexp.MustCompile(`^[!-~]+ [!-~]+ h\d+:[A-Za-z0-9+/=]+$`)
+var goSum = lazyRegexp(`^[!-~]+ [!-~]+ h\d+:[A-Za-z0-9+/=]+$`)
 
 // goSums returns what a module's go.sum, and the go.work.sum that may serve it,
 // record: a file of modules, or nothing.
@@ -162,7 +161,7 @@ func (j *job) goSums(ctx context.Context, at place) ([]receipts.File, error) {
 			return nil, err
 		}
 		for line := range strings.Lines(string(text)) {
-			if line = strings.Join(strings.Fields(line), " "); goSum.MatchString(line) {
+			if line = strings.Join(strings.Fields(line), " "); goSum().MatchString(line) {
 				lines = append(lines, line)
 			}
 		}

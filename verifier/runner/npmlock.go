@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -66,7 +65,7 @@ func (npm) lock(f treeDir, _ []string) (*locked, error) {
 	if err := checkRequires(manifest); err != nil {
 		return nil, unlocked("package.json: %v", err)
 	}
-	if settings, err := f.read(".npmrc"); err == nil && npmLegacy.Match(settings) {
+	if settings, err := f.read(".npmrc"); err == nil && npmLegacy().Match(settings) {
 		want.files[".npmrc"] = []byte("legacy-peer-deps=true\n")
 	}
 	want.files["package.json"], err = json.Marshal(manifest)
@@ -86,11 +85,11 @@ func requiresAny(manifest map[string]json.RawMessage) bool {
 var (
 	// npmLegacy finds the one setting of a tree's .npmrc that is taken over: it
 	// decides what a complete lock file is, and nothing else.
-	npmLegacy    = regexp.MustCompile(`(?m)^\s*legacy-peer-deps\s*=\s*"?true"?\s*$`)
-	npmPlace     = regexp.MustCompile(`^(?:node_modules/(?:@[\w.~-]+/)?[\w~-][\w.~-]*(?:/|$))+$`)
-	npmName      = regexp.MustCompile(`^(?:@[\w.~-]+/)?[\w~-][\w.~-]*$`)
-	npmVersion   = regexp.MustCompile(`^[0-9A-Za-z.+-]{1,256}$`)
-	npmIntegrity = regexp.MustCompile(`^sha512-[A-Za-z0-9+/]{86}==$`)
+	npmLegacy    = lazyRegexp(`(?m)^\s*legacy-peer-deps\s*=\s*"?true"?\s*$`)
+	npmPlace     = lazyRegexp(`^(?:node_modules/(?:@[\w.~-]+/)?[\w~-][\w.~-]*(?:/|$))+$`)
+	npmName      = lazyRegexp(`^(?:@[\w.~-]+/)?[\w~-][\w.~-]*$`)
+	npmVersion   = lazyRegexp(`^[0-9A-Za-z.+-]{1,256}$`)
+	npmIntegrity = lazyRegexp(`^sha512-[A-Za-z0-9+/]{86}==$`)
 )
 
 // readPackageLock reads a lock file and writes it again without the places that
@@ -146,9 +145,9 @@ func lockedPackage(at string, pkg map[string]json.RawMessage, all map[string]map
 	}
 	version, integrity := text(pkg["version"]), text(pkg["integrity"])
 	switch {
-	case !npmPlace.MatchString(at) || strings.HasSuffix(at, "/") || !npmName.MatchString(name):
+	case !npmPlace().MatchString(at) || strings.HasSuffix(at, "/") || !npmName().MatchString(name):
 		return "", errors.New("not the name of a package")
-	case !npmVersion.MatchString(version):
+	case !npmVersion().MatchString(version):
 		return "", fmt.Errorf("version %q", version)
 	}
 	if v, ok := pkg["resolved"]; ok && !strings.HasPrefix(text(v), "https://") && !strings.HasPrefix(text(v), "http://") {
@@ -161,7 +160,7 @@ func lockedPackage(at string, pkg map[string]json.RawMessage, all map[string]map
 		pkg["integrity"], _ = json.Marshal("sha512-" + base64.StdEncoding.EncodeToString(make([]byte, 64)))
 		return "", nil
 	}
-	if !npmIntegrity.MatchString(integrity) {
+	if !npmIntegrity().MatchString(integrity) {
 		return "", errors.New("no sha512 integrity")
 	}
 	return name + " " + version + " " + integrity, nil

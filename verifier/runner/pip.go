@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/truegreen-dev/truegreen/sandbox"
@@ -125,8 +124,8 @@ func (pip) lock(f treeDir, _ []string) (*locked, error) {
 // requirement is a line that pins a package: name, extras, version, marker and
 // hashes. A marker has no "-", with which options begin.
 var (
-	requirement = regexp.MustCompile(`^([A-Za-z0-9][\w.-]*)(\[[\w., -]+\])?[ \t]*==[ \t]*([\w.!+]+)[ \t]*(;[\w \t.<>=!~"'(),]*)?((?:[ \t]+--hash=sha(?:256:[0-9a-f]{64}|384:[0-9a-f]{96}|512:[0-9a-f]{128}))+)$`)
-	comment     = regexp.MustCompile(`(^|\s)#.*$`)
+	requirement = lazyRegexp(`^([A-Za-z0-9][\w.-]*)(\[[\w., -]+\])?[ \t]*==[ \t]*([\w.!+]+)[ \t]*(;[\w \t.<>=!~"'(),]*)?((?:[ \t]+--hash=sha(?:256:[0-9a-f]{64}|384:[0-9a-f]{96}|512:[0-9a-f]{128}))+)$`)
+	comment     = lazyRegexp(`(^|\s)#.*$`)
 )
 
 // readRequirements reads a requirements file in which every line pins a package.
@@ -134,10 +133,10 @@ func readRequirements(text string) (*locked, error) {
 	var lines []string
 	want := &locked{}
 	for line := range strings.SplitSeq(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\\\n", " "), "\n") {
-		if line = strings.TrimSpace(comment.ReplaceAllString(line, "")); line == "" {
+		if line = strings.TrimSpace(comment().ReplaceAllString(line, "")); line == "" {
 			continue
 		}
-		m := requirement.FindStringSubmatch(line)
+		m := requirement().FindStringSubmatch(line)
 		if m == nil {
 			return nil, unlocked("requirements.txt: %.60q: no package with a version and a hash", line)
 		}
