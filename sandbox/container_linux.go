@@ -216,7 +216,7 @@ func runContainer(ctx context.Context, spec Spec, probeOnly bool) (Result, error
 	}
 	defer p.close()
 	iso := Isolation{Mode: ModeContainer, Via: e.name + " " + e.version, Image: im.id, ImageDigest: im.digest, Network: spec.Network, Kill: "container"}
-	p.approve = func(inner Isolation) error { return c.judge(ctx, &iso, inner, canary, spec.MinLevel) }
+	p.approve = func(inner judgement) error { return c.judge(ctx, &iso, inner, canary, spec.MinLevel) }
 	p.inside = &canary.plan
 	p.path = im.path
 	r, err := p.run(ctx, spec, ModeRestricted, probeOnly)
@@ -292,7 +292,13 @@ func topTargets(mounts []Mount) []string {
 }
 
 // judge looks at the container from outside, while its command waits.
-func (c *container) judge(ctx context.Context, iso *Isolation, inner Isolation, canary *canary, least Level) error {
+func (c *container) judge(ctx context.Context, iso *Isolation, j judgement, canary *canary, least Level) error {
+	inner := j.Isolation
+	for _, ns := range namespaceNames {
+		if theirs, ok := j.Namespaces[ns]; ok && theirs != ownNamespaces()[ns] {
+			iso.Namespaces = append(iso.Namespaces, ns)
+		}
+	}
 	iso.UID, iso.NoNewPrivs, iso.CapsEmpty, iso.Seccomp, iso.Landlock, iso.Root =
 		inner.UID, inner.NoNewPrivs, inner.CapsEmpty, inner.Seccomp, inner.Landlock, inner.Root
 	iso.Counted = inner.Counted
@@ -305,14 +311,17 @@ func (c *container) judge(ctx context.Context, iso *Isolation, inner Isolation, 
 	if err != nil || pid < 1 {
 		return &refusal{Step: "inspect the container", Errno: "it does not run"}
 	}
-	// An engine on another machine names a process of that one: only one that
-	// carries the container's id in its groups, or is ours to look at, counts.
+	// An engine on another machine names a process of that one. What is ours to
+	// look at must not contradict what was said inside; only root sees it all.
 	if cmdline, err := os.ReadFile("/proc/" + text + "/cmdline"); err == nil && bytes.HasPrefix(cmdline, []byte(entryDir+"/init\x00")) {
 		outside := Isolation{}
 		if err := observe(pid, &outside); err != nil {
 			return &refusal{Step: "observe sandbox", Errno: err.Error()}
 		}
-		iso.Namespaces, iso.UID = outside.Namespaces, outside.UID
+		if os.Geteuid() == 0 {
+			iso.Namespaces = outside.Namespaces
+		}
+		iso.UID = outside.UID
 		iso.NoNewPrivs, iso.CapsEmpty = iso.NoNewPrivs && outside.NoNewPrivs, iso.CapsEmpty && outside.CapsEmpty
 	}
 	canary.remove()

@@ -58,6 +58,13 @@ type remoteSpec struct {
 	Path               string      // of its image
 }
 
+// A judgement is what a supervisor in a container found. The names of its
+// namespaces tell whoever stands outside which of them it shares.
+type judgement struct {
+	Isolation  Isolation
+	Namespaces map[string]string
+}
+
 // A remote is what a supervisor that is told so knows beside the Spec.
 type remote struct {
 	caller  *person                // whose files it shows to the command
@@ -197,7 +204,7 @@ func (rs *remoteSpec) run(ctx context.Context, out *eventWriter, goAhead <-chan 
 		}
 	}
 	spec.remote.approve = func(iso *Isolation) error {
-		doc, err := json.Marshal(iso)
+		doc, err := json.Marshal(judgement{*iso, ownNamespaces()})
 		if err != nil {
 			return err
 		}
@@ -316,7 +323,7 @@ type receiver struct {
 	file   *incoming
 	errs   map[int]string // why the sink refused a file
 	doc    []byte
-	judged func(Isolation) error
+	judged func(judgement) error
 }
 
 // An incoming file is fed to the sink as it arrives.
@@ -350,9 +357,9 @@ func (v *receiver) receive(r io.Reader) error {
 		case eventData:
 			err = v.data(payload)
 		case eventJudged:
-			var iso Isolation
-			if err = json.Unmarshal(payload, &iso); err == nil {
-				err = v.judged(iso)
+			var j judgement
+			if err = json.Unmarshal(payload, &j); err == nil {
+				err = v.judged(j)
 			}
 		case eventBack:
 			err = v.takeBack(r, payload)

@@ -66,7 +66,7 @@ type remoteProcess struct {
 	// Of a container.
 	inside  *canaryPlan
 	path    string
-	approve func(Isolation) error
+	approve func(judgement) error
 }
 
 func startRemote(path string, argv, env []string) (*remoteProcess, error) {
@@ -125,11 +125,11 @@ func (p *remoteProcess) run(ctx context.Context, spec Spec, mode Mode, probeOnly
 		rs.Mounts = append(rs.Mounts, stageMount{Source: []byte(m.Source), Target: []byte(m.Target), Kind: m.Kind})
 	}
 	var refused error
-	v := &receiver{spec: &spec, judged: func(iso Isolation) error {
+	v := &receiver{spec: &spec, judged: func(j judgement) error {
 		if p.approve == nil {
 			return errors.New("unexpected judgement")
 		}
-		if refused = p.approve(iso); refused != nil {
+		if refused = p.approve(j); refused != nil {
 			return refused
 		}
 		return writeEvent(p.in, eventGo, nil)
