@@ -253,6 +253,9 @@ func (e engine) create(ctx context.Context, spec Spec, im image) (*container, er
 		"--ulimit", "core=0", "--shm-size", strconv.FormatInt(l.Disk, 10), "--no-healthcheck",
 		"--mount", "type=volume,dst=" + entryDir, "--entrypoint", entryDir + "/init",
 	}
+	if network == "none" {
+		args = append(args, "--dns", "127.0.0.1") // or the host's would be told
+	}
 	if l.CPU > 0 {
 		args = append(args, "--cpus", strconv.FormatFloat(float64(l.CPU)/1000, 'f', 3, 64))
 	}

@@ -183,11 +183,10 @@ func (r *reaper) run(confine func() error) error {
 	c, report := r.c, r.report
 	ch := make(chan started, 1)
 	probed, reserved := make(chan bool), make(chan bool)
-	go func() {
-		// Never unlocked and never returning: what was done to this thread
-		// must not serve other goroutines, and its end would be seen by the
-		// command as the death of its parent.
-		runtime.LockOSThread()
+	onOwnThread(func() {
+		// Never returning: what was done to this thread must not serve other
+		// goroutines, and its end would be seen by the command as the death of
+		// its parent.
 		err := confine()
 		close(probed)
 		<-reserved
@@ -206,7 +205,7 @@ func (r *reaper) run(confine func() error) error {
 		for f := range r.work {
 			f()
 		}
-	}()
+	})
 	// The supervisor is busy with the probes meanwhile. These threads come
 	// from others than the confined one, and hold what it saw that those hold.
 	<-probed
@@ -238,6 +237,20 @@ func (r *reaper) run(confine func() error) error {
 		return err
 	}
 	return writeEvent(report, eventDone, nil)
+}
+
+// onOwnThread runs f on a thread that nothing else uses, and that is not the
+// first of the process: that one stands for the process, so a domain entered
+// there would have process 1 in it, and in reach.
+func onOwnThread(f func()) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			onOwnThread(f)
+			select {} // and the first thread serves nobody
+		}
+		f()
+	}()
 }
 
 // ownThreads is how many threads process 1 can come to need at once, but for the

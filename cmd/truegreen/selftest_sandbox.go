@@ -43,15 +43,20 @@ type attackRow struct {
 	Why    string   `json:"why,omitempty"`
 }
 
-// selftestSandbox attacks the sandbox in every mode.
-func (a *app) selftestSandbox(ctx context.Context, matrix bool) error {
+// selftestSandbox attacks the sandbox in every mode, that of containers if there
+// is an image for it.
+func (a *app) selftestSandbox(ctx context.Context, image string, matrix bool) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // nothing planted is to stay behind
 	defer stop()
 	var modes []attacked
 	var columns []conformance.Column
 	offered, sound := false, true
-	for _, mode := range conformance.Modes() {
-		outcomes, err := conformance.Run(ctx, mode)
+	list := conformance.Modes()
+	if image != "" {
+		list = append(list, sandbox.ModeContainer)
+	}
+	for _, mode := range list {
+		outcomes, err := conformance.Run(ctx, mode, image)
 		if ctx.Err() != nil {
 			return exitCode(130)
 		}

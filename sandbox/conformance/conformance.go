@@ -55,6 +55,10 @@ type Row struct {
 	// may be nil.
 	Needs func() string
 
+	// Host marks rows that use programs of the host. A container has what is
+	// in its image.
+	Host bool
+
 	// An Own row gets a sandbox of its own: it uses resources up, or may end
 	// the process.
 	Own    bool

@@ -67,7 +67,7 @@ var results sync.Map // of name: func() measured
 
 func (p party) run(t *testing.T) ([]Outcome, error) {
 	once, _ := results.LoadOrStore(p.name, sync.OnceValue(func() measured {
-		outcomes, err := run(context.Background(), p.mode, Rows(), p.as)
+		outcomes, err := run(context.Background(), order{Mode: p.mode}, Rows(), p.as)
 		return measured{outcomes, err}
 	}))
 	m := once.(func() measured)()
@@ -234,7 +234,7 @@ func sabotaged() []Row {
 func TestSabotage(t *testing.T) {
 	t.Parallel()
 	mode := offered(t)
-	outcomes, err := run(t.Context(), mode, sabotaged(), nil)
+	outcomes, err := run(t.Context(), order{Mode: mode}, sabotaged(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestNothingLeft(t *testing.T) {
 		if ctx == ended {
 			time.AfterFunc(200*time.Millisecond, cancel)
 		}
-		if _, err := run(ctx, mode, rows, nil); err != nil && !errors.Is(err, context.Canceled) {
+		if _, err := run(ctx, order{Mode: mode}, rows, nil); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
@@ -274,7 +274,7 @@ func TestNothingLeft(t *testing.T) {
 		}
 	}
 	<-ended.Done()
-	if _, err := Run(ended, mode); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ended, mode, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled before: %v", err)
 	}
 }
@@ -289,7 +289,7 @@ func TestNoWalls(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	outcomes, err := run(t.Context(), sandbox.ModeNone, rows, nil)
+	outcomes, err := run(t.Context(), order{Mode: sandbox.ModeNone}, rows, nil)
 	if err != nil || len(outcomes) != 7 {
 		t.Fatalf("%d outcomes, %v", len(outcomes), err)
 	}
@@ -303,7 +303,7 @@ func TestNoWalls(t *testing.T) {
 // TestControlFails: a control that fails is an error, and not a pass.
 func TestControlFails(t *testing.T) {
 	t.Parallel()
-	outcomes, err := run(t.Context(), offered(t), failing(), nil)
+	outcomes, err := run(t.Context(), order{Mode: offered(t)}, failing(), nil)
 	if err == nil || !strings.Contains(err.Error(), "must-control") || !strings.Contains(err.Error(), "control: ENOENT") {
 		t.Errorf("error %v", err)
 	}

@@ -18,7 +18,7 @@ import (
 
 const (
 	readOnlyOrDenied = "EROFS comes from the mount; EACCES from Landlock in mode restricted, which has no mounts of its own"
-	elsewhereDenied  = "EACCES in mode restricted, where the program's folder may be one that the uid cannot enter"
+	elsewhereDenied  = "EACCES in mode restricted, where the program's folder may be one that the uid cannot enter; ENOENT in a container, where it is not"
 	absentOrDenied   = "ENOENT where the tree does not have it; EACCES in mode restricted, which shares the host's tree"
 )
 
@@ -53,13 +53,13 @@ func fileRows() []Row {
 			Try: strangeDevices, Control: func(o *Outside) string { return found(strangeDevices(&Inside{Outside: *o})) }},
 		{ID: "28e", Name: "open /dev/tty", Want: []string{"ENOENT", "ENXIO", "EACCES"}, Why: "ENXIO where the tree has it, and there is no terminal; EACCES in mode restricted, by Landlock. No control: who runs this need not have one",
 			Try: opens("/dev/tty", unix.O_RDWR)},
-		{ID: "36", Name: "become root by a setuid program", Want: []string{"own uid", "EACCES"}, Why: elsewhereDenied, Needs: all(rootOnly, setuidTmp),
+		{ID: "36", Name: "become root by a setuid program", Want: []string{"own uid", "EACCES", "ENOENT"}, Why: elsewhereDenied, Needs: all(rootOnly, setuidTmp),
 			Try: runSetuid, Control: setuidWorks},
 		{ID: "36b", Name: "become root by setresuid", Want: []string{"EPERM", "EINVAL"}, Why: "EINVAL in mode userns, where there is no uid 0",
 			Try: becomeRoot, Control: mayRefuse(here(becomeRoot))},
 		{ID: "36c", Name: "give a file to root", Want: []string{"EPERM", "EINVAL"}, Why: "EINVAL in mode userns, where there is no uid 0",
 			Try: giveToRoot, Control: mayRefuse(here(giveToRoot))},
-		{ID: "37", Name: "gain a capability by a program with file capabilities", Want: []string{"none", "EPERM", "EACCES"}, Why: "EPERM where the mount honours them: the bounding set is empty, so the program does not start; " + elsewhereDenied, Needs: all(rootOnly, setuidTmp),
+		{ID: "37", Name: "gain a capability by a program with file capabilities", Want: []string{"none", "EPERM", "EACCES", "ENOENT"}, Why: "EPERM where the mount honours them: the bounding set is empty, so the program does not start; " + elsewhereDenied, Needs: all(rootOnly, setuidTmp),
 			Try: runFileCap, Control: fileCapWorks},
 		{ID: "38", Name: "leave a setuid program for the host", Want: []string{"ok"}, Own: true, Why: "making one is allowed: what counts is that none arrives",
 			Try: makeSetuid, Control: makeSetuidHere, After: noSetuid},
@@ -69,7 +69,7 @@ func fileRows() []Row {
 			Try: litter, After: workEmpty},
 	}
 	for _, w := range []struct{ id, dir string }{{"22", "/usr/bin"}, {"22b", "/etc"}, {"22f", "/run"}, {"22h", "/"}, {"22i", "/dev"}} {
-		rows = append(rows, Row{ID: w.id, Name: "create a file in " + w.dir, Want: []string{"EROFS", "EACCES"}, Why: readOnlyOrDenied,
+		rows = append(rows, Row{ID: w.id, Name: "create a file in " + w.dir, Want: []string{"EROFS", "EACCES", "ENOENT"}, Why: readOnlyOrDenied + "; ENOENT where an image has no such folder",
 			Try: func(in *Inside) string { return create(w.dir, in.Secret) }, Control: mayRefuse(writable(w.dir))})
 	}
 	rows = append(rows, Row{ID: "22c", Name: "create a file in GOROOT", Want: []string{"EROFS", "EACCES", "ENOENT"}, Why: readOnlyOrDenied + "; ENOENT where Go is not below /usr",
@@ -83,7 +83,7 @@ func fileRows() []Row {
 	for _, p := range []struct{ id, path string }{
 		{"29", "/sys/kernel/mm/ksm/run"}, {"29b", "/sys/power/state"},
 	} {
-		rows = append(rows, Row{ID: p.id, Name: "open " + p.path + " for writing", Want: []string{"ENOENT", "EACCES"}, Why: absentOrDenied,
+		rows = append(rows, Row{ID: p.id, Name: "open " + p.path + " for writing", Want: []string{"ENOENT", "EACCES", "EROFS"}, Why: absentOrDenied + "; EROFS in a container, which has a read-only /sys",
 			Try: opens(p.path, unix.O_WRONLY), Control: mayRefuse(here(opens(p.path, unix.O_WRONLY)))})
 	}
 	for _, p := range []struct{ id, path string }{

@@ -141,7 +141,7 @@ func fanotify(*Inside) string {
 func openHandle(*Inside) string {
 	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, os.TempDir(), 0)
 	if err != nil {
-		return "name_to_handle_at: " + ended(err)
+		return ended(err) // an engine's filter refuses even that
 	}
 	mount, err := unix.Open(os.TempDir(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 func mountRows() []Row {
 	const here = ^uintptr(99) // AT_FDCWD
 	rows := []Row{
-		{ID: "26", Name: "move the work folder away", Level: sandbox.LevelContainer, Want: []string{"EBUSY", "EACCES"}, Why: "EBUSY: it is a mount point; EACCES where the folder above it is not the command's, which is asked first. A mount point exists only inside",
+		{ID: "26", Name: "move the work folder away", Own: true, Level: sandbox.LevelNamespaces, Want: []string{"EBUSY", "EACCES"}, Why: "EBUSY: it is a mount point; EACCES where the folder above it is not the command's, which is asked first. A mount point exists only inside, and in mode container there are none",
 			Try: func(in *Inside) string {
 				return ended(os.Rename(in.Work, filepath.Join(os.TempDir(), in.Secret+"-moved")))
 			}},
-		{ID: "26b", Name: "put a file in the place of a mounted one", Level: sandbox.LevelContainer, Want: []string{"EXDEV"}, Why: "a mount point exists only inside",
+		{ID: "26b", Name: "put a file in the place of a mounted one", Own: true, Level: sandbox.LevelNamespaces, Want: []string{"EXDEV"}, Why: "a mount point exists only inside",
 			Try: replaceProgram},
-		{ID: "26c", Name: "remove a mounted file", Level: sandbox.LevelContainer, Want: []string{"EROFS"}, Why: "a mount point exists only inside",
+		{ID: "26c", Name: "remove a mounted file", Own: true, Level: sandbox.LevelNamespaces, Want: []string{"EROFS"}, Why: "a mount point exists only inside",
 			Try: func(in *Inside) string { return ended(unix.Unlink(in.Program)) }},
 		{ID: "31", Name: "mount", Try: func(*Inside) string { return ended(unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "")) }},
 		{ID: "32", Name: "unmount /proc", Try: unmount},

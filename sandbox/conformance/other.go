@@ -16,7 +16,7 @@ func Modes() []sandbox.Mode { return nil }
 func Rows() []Row { return nil }
 
 // Run refuses.
-func Run(context.Context, sandbox.Mode) ([]Outcome, error) {
+func Run(context.Context, sandbox.Mode, string) ([]Outcome, error) {
 	return nil, errors.New("conformance: the sandbox exists on linux (amd64, arm64) only")
 }
 

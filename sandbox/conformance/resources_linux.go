@@ -193,7 +193,7 @@ func limited(r *sandbox.Result, name string, value int64) string {
 		return "nobody limits " + name
 	case l.Value != value:
 		return "limit " + name + " is " + strconv.FormatInt(l.Value, 10)
-	case !l.Hit && l.By != "rlimit": // which does not count refusals
+	case !l.Hit && l.By != "rlimit" && r.Isolation.Mode != sandbox.ModeContainer: // which do not count refusals
 		return "limit " + name + " by " + l.By + " was not hit"
 	}
 	return ""

@@ -24,7 +24,9 @@ import (
 type order struct {
 	Dir  string // made for it, with the program in it
 	Mode sandbox.Mode
-	IDs  []string
+	// Image is what the container mode makes its containers of.
+	Image string
+	IDs   []string
 }
 
 // An answer is what came of it.
@@ -40,17 +42,18 @@ type end struct {
 	Got, Status, Why string
 }
 
-// Run makes every attempt in one mode. The error is a [*sandbox.RefusedError]
+// Run makes every attempt in one mode; image is for the container mode, and
+// must have what the program, if it is not static, needs. The error is a [*sandbox.RefusedError]
 // if the host does not offer the mode. It is another one, and the outcomes are
 // not complete, if something was wrong with the suite itself: a control that
 // failed, or a target that could not be planted.
-func Run(ctx context.Context, mode sandbox.Mode) ([]Outcome, error) {
-	return run(ctx, mode, Rows(), nil)
+func Run(ctx context.Context, mode sandbox.Mode, image string) ([]Outcome, error) {
+	return run(ctx, order{Mode: mode, Image: image}, Rows(), nil)
 }
 
 // run makes the attempts of these rows, which table must have, as the caller
 // or, if the caller is root, as someone else.
-func run(ctx context.Context, mode sandbox.Mode, rows []Row, as *syscall.Credential) ([]Outcome, error) {
+func run(ctx context.Context, o order, rows []Row, as *syscall.Credential) ([]Outcome, error) {
 	dir, err := makeDir()
 	if err != nil {
 		return nil, fmt.Errorf("conformance: %w", err)
@@ -65,7 +68,7 @@ func run(ctx context.Context, mode sandbox.Mode, rows []Row, as *syscall.Credent
 			return nil, fmt.Errorf("conformance: %w", err)
 		}
 	}
-	o := order{Dir: dir, Mode: mode}
+	o.Dir = dir
 	for _, r := range rows {
 		o.IDs = append(o.IDs, r.ID)
 	}
@@ -101,7 +104,7 @@ func run(ctx context.Context, mode sandbox.Mode, rows []Row, as *syscall.Credent
 	}
 	outcomes := make([]Outcome, len(rows))
 	for i, e := range a.Ends {
-		outcomes[i] = Outcome{Row: rows[i], Mode: mode, Level: e.Level, Got: e.Got, Status: e.Status, Why: e.Why}
+		outcomes[i] = Outcome{Row: rows[i], Mode: o.Mode, Level: e.Level, Got: e.Got, Status: e.Status, Why: e.Why}
 	}
 	return outcomes, err
 }

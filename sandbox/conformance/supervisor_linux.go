@@ -44,6 +44,7 @@ type supervisor struct {
 	targets *targets
 	in      Inside
 	mounts  []sandbox.Mount
+	image   string
 }
 
 func carryOut(ctx context.Context, o order) ([]end, error) {
@@ -52,7 +53,7 @@ func carryOut(ctx context.Context, o order) ([]end, error) {
 		return nil, fmt.Errorf("plant targets: %w", err)
 	}
 	defer t.remove()
-	s := &supervisor{targets: t, in: Inside{Outside: t.Outside, Mode: o.Mode}}
+	s := &supervisor{targets: t, in: Inside{Outside: t.Outside, Mode: o.Mode}, image: o.Image}
 	if err := s.measure(ctx); err != nil {
 		return nil, err
 	}
@@ -67,6 +68,10 @@ func carryOut(ctx context.Context, o order) ([]end, error) {
 		rows[i] = row
 		out := &ends[i]
 		out.Level = s.in.Level
+		if row.Host && o.Mode == sandbox.ModeContainer {
+			out.Status, out.Why = NotExercised, "uses programs of the host, which a container has not"
+			continue
+		}
 		if row.Needs != nil {
 			out.Why = row.Needs()
 		}
@@ -158,6 +163,7 @@ func (s *supervisor) spec(ids []string) sandbox.Spec {
 		Mounts:   s.mounts,
 		MinLevel: s.in.Level,
 		Modes:    []sandbox.Mode{s.in.Mode},
+		Image:    s.image,
 		Limits:   sandbox.Limits{Wall: batchLimit},
 	}
 }

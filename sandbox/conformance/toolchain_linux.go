@@ -69,7 +69,7 @@ func toolchainRows() []Row {
 			Try: configured, Control: mayRefuse(here(configured)), Needs: installed("npm", "node"), Why: "what a repository configures does run, inside: so .cargo/config.toml, conftest.py and the like"},
 	}
 	for i := range rows {
-		rows[i].Group = "toolchain"
+		rows[i].Group, rows[i].Host = "toolchain", rows[i].Needs != nil
 	}
 	return rows
 }
@@ -86,7 +86,7 @@ func modulesRow() Row {
 		return open(p, unix.O_WRONLY|unix.O_TRUNC)
 	}
 	return Row{
-		ID: "100", Name: "edit a downloaded module", Level: sandbox.LevelRestricted, Want: []string{"EROFS", "EACCES", "EPERM"}, Own: true, Try: edit,
+		ID: "100", Name: "edit a downloaded module", Level: sandbox.LevelNamespaces, Want: []string{"EROFS", "EACCES", "EPERM"}, Own: true, Try: edit,
 		Why: "EROFS by a read-only mount; EACCES where Landlock stands in for it; EPERM for the mode of a file that is somebody else's",
 		Control: func(o *Outside) string {
 			if err := give(dir(o), filepath.Join(dir(o), "module.go"), o.Secret); err != nil {
