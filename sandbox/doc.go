@@ -226,7 +226,8 @@
 // BUG: POSIX message queues are not there: Landlock allows no file without a path.
 //
 // BUG: in mode container, a ReadOnly Mount of one file hides what the image has in
-// its directory.
+// its directory. With Docker, level container needs a caller who may read which
+// namespaces another user's process is in: root, with CAP_SYS_PTRACE.
 //
 // BUG: with version 1 cgroups the command sees the name of its own group.
 package sandbox
