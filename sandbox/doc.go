@@ -226,7 +226,7 @@
 // BUG: POSIX message queues are not there: Landlock allows no file without a path.
 //
 // BUG: in mode container, a ReadOnly Mount of one file hides what the image has in
-// its directory.
+// its directory, and a ReadOnly Mount within a writable place can be changed.
 //
 // BUG: with version 1 cgroups the command sees the name of its own group.
 package sandbox

@@ -136,7 +136,7 @@ func writablePaths(c stageConfig) []string {
 }
 
 func sendProbes(c stageConfig, report *os.File, abi int, d *denier) error {
-	r := probeReport{Probes: probeInside(c), Landlock: abi, Seccomp: threadStatus("Seccomp") == "2"}
+	r := probeReport{Namespaces: ownNamespaces(), Probes: probeInside(c), Landlock: abi, Seccomp: threadStatus("Seccomp") == "2"}
 	r.Counted = d.begin()
 	if c.mounts() {
 		r.Disk, r.Inodes, _, _ = storeUsage()

@@ -291,7 +291,7 @@ func (a *attempt) silence() error {
 func (a *attempt) judge() error {
 	iso := &a.result.Isolation
 	iso.Probes, iso.Seccomp, iso.Landlock, iso.Counted = a.usage.Probes, a.usage.Seccomp, a.usage.Landlock, a.usage.Counted
-	if err := observe(a.stage.pid, iso); err != nil {
+	if err := observe(a.stage.pid, iso, a.usage.Namespaces); err != nil {
 		return &refusal{Step: "observe sandbox", Errno: err.Error()}
 	}
 	if a.canary != nil {

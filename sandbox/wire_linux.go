@@ -94,15 +94,16 @@ type refusal struct {
 func (r *refusal) Error() string { return r.Step + ": " + r.Errno }
 
 type probeReport struct {
-	Probes   []Probe
-	Seccomp  bool
-	Landlock int
-	Counted  bool
-	Disk     int64
-	Inodes   int64
-	Pids     int64
-	Shared   int64 // bytes of System V shared memory that the kernel allows, 0 if it is no limit
-	SharedFD int   // list of System V shared memory, where the kernel does not limit it and the namespace is ours
+	Namespaces map[string]string // as ownNamespaces has them
+	Probes     []Probe
+	Seccomp    bool
+	Landlock   int
+	Counted    bool
+	Disk       int64
+	Inodes     int64
+	Pids       int64
+	Shared     int64 // bytes of System V shared memory that the kernel allows, 0 if it is no limit
+	SharedFD   int   // list of System V shared memory, where the kernel does not limit it and the namespace is ours
 }
 
 type endReport struct {
