@@ -18,7 +18,7 @@ import (
 
 func (a *app) selftestCommand() *cobra.Command {
 	var panics, isolation, matrix bool
-	var image string
+	var image, mode string
 	cmd := &cobra.Command{
 		Use: "selftest", Short: "Make every reason happen, and see that it is the one given", Args: cobra.NoArgs,
 		Long: `selftest makes, for every code in docs/reasons.md, a bundle or a situation that
@@ -33,12 +33,12 @@ if there was a mode and every attempt ended as it must, and with 2 otherwise.`,
 			switch {
 			case panics:
 				panic("this is meant: the self-test asks for it")
-			case image != "" && !isolation:
-				return usage("--image goes with --sandbox")
+			case (image != "" || mode != "") && !isolation:
+				return usage("--image and --mode go with --sandbox")
 			case matrix && (!isolation || a.json):
 				return usage("--markdown goes with --sandbox, and not with --json")
 			case isolation:
-				return a.selftestSandbox(cmd.Context(), image, matrix)
+				return a.selftestSandbox(cmd.Context(), mode, image, matrix)
 			}
 			return a.selftest()
 		},
@@ -48,7 +48,8 @@ if there was a mode and every attempt ended as it must, and with 2 otherwise.`,
 	cmd.Flags().StringVar(&image, "image", "", "attack mode container, too, with this image (with --sandbox)")
 	cmd.Flags().BoolVar(&matrix, "markdown", false, "print the attempts as a table (with --sandbox)")
 	cmd.Flags().BoolVar(&panics, "panic", false, "fail as a program does that has a bug")
-	completes(cmd, map[string]string{"image": ""})
+	cmd.Flags().StringVar(&mode, "mode", "", "attack this mode only (with --sandbox)")
+	completes(cmd, map[string]string{"image": "", "mode": ""})
 	if err := cmd.Flags().MarkHidden("panic"); err != nil {
 		panic(err) // there is no such flag
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/truegreen-dev/truegreen/sandbox"
@@ -45,7 +46,7 @@ type attackRow struct {
 
 // selftestSandbox attacks the sandbox in every mode, that of containers if there
 // is an image for it.
-func (a *app) selftestSandbox(ctx context.Context, image string, matrix bool) error {
+func (a *app) selftestSandbox(ctx context.Context, only, image string, matrix bool) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // nothing planted is to stay behind
 	defer stop()
 	var modes []attacked
@@ -54,6 +55,12 @@ func (a *app) selftestSandbox(ctx context.Context, image string, matrix bool) er
 	list := conformance.Modes()
 	if image != "" {
 		list = append(list, sandbox.ModeContainer)
+	}
+	if only != "" {
+		if !slices.Contains(list, sandbox.Mode(only)) {
+			return usage("--mode %s: want one of %v; container needs --image", only, list)
+		}
+		list = []sandbox.Mode{sandbox.Mode(only)}
 	}
 	for _, mode := range list {
 		outcomes, err := conformance.Run(ctx, mode, image)

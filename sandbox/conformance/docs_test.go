@@ -12,7 +12,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/truegreen-dev/truegreen/sandbox"
 )
+
+var image = flag.String("image", "", "with -update-docs, measure mode container, too, with this image (the test must be linked statically)")
 
 var updateDocs = flag.Bool("update-docs", false, "measure, and write the matrix of docs/sandbox.md again")
 
@@ -97,6 +101,13 @@ func measure(t *testing.T) string {
 			}
 			columns = append(columns, Column{p.name, outcomes})
 		}
+	}
+	if *image != "" {
+		outcomes, err := run(t.Context(), order{Mode: sandbox.ModeContainer, Image: *image}, Rows(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns = append(columns, Column{"container (root)", outcomes})
 	}
 	peers := peerColumns(t)
 	var u unix.Utsname
