@@ -114,7 +114,8 @@ func measure(t *testing.T) string {
 	if err := unix.Uname(&u); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("Measured on %s, Linux %s, %s.\n\n", time.Now().UTC().Format(time.DateOnly), unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Machine[:])) +
+	release, _, _ := strings.Cut(unix.ByteSliceToString(u.Release[:]), "-")
+	return fmt.Sprintf("Measured on %s, Linux %s, %s.\n\n", time.Now().UTC().Format(time.DateOnly), release, unix.ByteSliceToString(u.Machine[:])) +
 		Markdown(append(columns, peers...)...)
 }
 
