@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,17 +45,22 @@ var makeTestEngine = sync.OnceValues(func() (te testEngine, err error) {
 	if err := tw.Close(); err != nil {
 		return te, err
 	}
-	cmd := te.command(context.Background(), "import", "--change", "ENV PATH=/opt/tools:/bin", "-", "truegreen-sandbox-test:1")
+	cmd := te.command(context.Background(), "import", "--change", "ENV PATH=/opt/tools:/bin", "-", "truegreen-sandbox-test:"+strconv.Itoa(os.Getpid()))
 	cmd.Stdin = &image
 	out, err := cmd.Output()
 	if err != nil {
 		return te, err
 	}
 	te.image = strings.TrimSpace(string(out))
+	madeForTests = append(madeForTests, func() error {
+		_, err := te.output(context.Background(), "image", "rm", "--force", te.image)
+		return err
+	})
 	dir, err := os.MkdirTemp("", "truegreen-entry-")
 	if err != nil {
 		return te, err
 	}
+	madeForTests = append(madeForTests, func() error { return os.RemoveAll(dir) })
 	te.entry = filepath.Join(dir, "truegreen")
 	build := exec.Command("go", "build", "-o", te.entry, "../cmd/truegreen")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
