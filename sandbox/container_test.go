@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,6 +178,12 @@ func TestContainerEnds(t *testing.T) {
 	r, out := te.run(t, Spec{Argv: sh("yes | head -c 300000; kill -9 -1; echo no"), Limits: Limits{Output: 1000}})
 	if r.State == StateCanceled || r.Stdout.Kept != 1000 || out.stdout.Len() != 1000 {
 		t.Errorf("output: %s, %+v", r.State, r.Stdout)
+	}
+	for _, milli := range []int{500, 1000*runtime.NumCPU() + 1500} { // more than there is, too
+		r, _ = te.run(t, Spec{Argv: []string{"true"}, Limits: Limits{CPU: milli}})
+		if l := limit(t, r, "cpu_milli"); r.State != StateExited || l.By != te.name || l.Value != int64(milli) {
+			t.Errorf("cpu: %s %s, %+v", r.State, r.Why, l)
+		}
 	}
 	r, _ = te.run(t, Spec{Argv: []string{"no-such-command"}})
 	if r.State != StateCouldNotStart {
