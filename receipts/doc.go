@@ -169,6 +169,8 @@
 //	    wall_s        limit of wall-clock time, seconds
 //	    pids          limit of processes and threads
 //	    memory_bytes  limit of memory
+//	    cpu_milli?    limit of processors, in thousandths, for all processes
+//	                  together; without it there is none
 //	    output_bytes  limit of what is kept of each output stream
 //	    disk_bytes    limit of what is written
 //	    inodes        limit of files written

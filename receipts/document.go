@@ -54,7 +54,8 @@ type Sandbox struct {
 	Wall     int64    `json:"wall_s"`
 	Pids     int64    `json:"pids"`
 	Memory   int64    `json:"memory_bytes"`
-	Output   int64    `json:"output_bytes"` // of each stream
+	CPU      int64    `json:"cpu_milli,omitempty"` // thousandths of a processor, all processes together; 0 is no limit
+	Output   int64    `json:"output_bytes"`        // of each stream
 	Disk     int64    `json:"disk_bytes"`
 	Inodes   int64    `json:"inodes"`
 	Files    int64    `json:"files"`

@@ -26,9 +26,16 @@ type cgroup struct {
 	cpu     string
 }
 
-// cpuPeriod is the time, in microseconds, in which a share of the processors
-// is given out.
-const cpuPeriod = 100_000
+// cpuShare returns the quota of processor time and the period in which it is
+// given out, both in microseconds, that are so many thousandths of a processor.
+// The kernel takes no quota below 1 ms and no period above 1 s.
+func cpuShare(milli int) (quota, period int64) {
+	period = 100_000
+	if milli < 10 {
+		period = 1_000_000
+	}
+	return int64(milli) * period / 1000, period
+}
 
 // cgroupPrefix begins the name of every group made here; the owner's pid
 // follows, so that what a killed owner left can be told from what is in use.
@@ -52,7 +59,7 @@ func newCgroup(l Limits) *cgroup {
 				setLimit(dir, "memory.swap.max", 0)
 				setLimit(dir, "memory.oom.group", 1)
 			}
-			if l.CPU > 0 && writeFile(dir, "cpu.max", fmt.Sprintf("%d %d", int64(l.CPU)*cpuPeriod/1000, cpuPeriod)) {
+			if quota, period := cpuShare(l.CPU); l.CPU > 0 && writeFile(dir, "cpu.max", fmt.Sprintf("%d %d", quota, period)) {
 				g.cpu = dir
 			}
 			if g.pids != "" || g.memory != "" || g.cpu != "" {
@@ -62,13 +69,14 @@ func newCgroup(l Limits) *cgroup {
 		}
 	}
 	g.version = 1
-	g.pids = v1Group(mounts, own, "pids", "pids.max", int64(l.Pids))
-	g.memory = v1Group(mounts, own, "memory", "memory.limit_in_bytes", l.Memory)
+	g.pids = v1Group(mounts, own, "pids", setting{"pids.max", int64(l.Pids)})
+	g.memory = v1Group(mounts, own, "memory", setting{"memory.limit_in_bytes", l.Memory})
 	if g.memory != "" {
 		setLimit(g.memory, "memory.memsw.limit_in_bytes", l.Memory)
 	}
 	if l.CPU > 0 {
-		g.cpu = v1Group(mounts, own, "cpu", "cpu.cfs_quota_us", int64(l.CPU)*cpuPeriod/1000)
+		quota, period := cpuShare(l.CPU)
+		g.cpu = v1Group(mounts, own, "cpu", setting{"cpu.cfs_period_us", period}, setting{"cpu.cfs_quota_us", quota})
 	}
 	return g
 }
@@ -81,7 +89,14 @@ func controls(root string) bool {
 	return err == nil && (slices.Contains(list, "pids") || slices.Contains(list, "memory"))
 }
 
-func v1Group(mounts, own map[string]string, controller, file string, limit int64) string {
+// A setting is a file of a group and what is written to it.
+type setting struct {
+	file  string
+	value int64
+}
+
+// v1Group makes a group of a version 1 controller that takes all of the limits.
+func v1Group(mounts, own map[string]string, controller string, limits ...setting) string {
 	root, ok := mounts[controller]
 	if !ok {
 		return ""
@@ -92,7 +107,8 @@ func v1Group(mounts, own map[string]string, controller, file string, limit int64
 		if err != nil {
 			continue
 		}
-		if setLimit(dir, file, limit) != "" {
+		refused := func(s setting) bool { return setLimit(dir, s.file, s.value) == "" }
+		if !slices.ContainsFunc(limits, refused) {
 			return dir
 		}
 		os.Remove(dir)

@@ -257,7 +257,9 @@ func (e engine) create(ctx context.Context, spec Spec, im image) (*container, er
 		args = append(args, "--dns", "127.0.0.1") // or the host's would be told
 	}
 	if l.CPU > 0 {
-		args = append(args, "--cpus", strconv.FormatFloat(float64(l.CPU)/1000, 'f', 3, 64))
+		// Not --cpus, of which docker takes no more than the host has.
+		quota, period := cpuShare(l.CPU)
+		args = append(args, "--cpu-quota", strconv.FormatInt(quota, 10), "--cpu-period", strconv.FormatInt(period, 10))
 	}
 	options := fmt.Sprintf(":rw,exec,nosuid,nodev,size=%d,nr_inodes=%d,uid=%d,gid=%d,mode=", l.Disk, l.Inodes, firstUID, firstUID)
 	for _, d := range []struct{ target, mode string }{{"/tmp", "1777"}, {"/var/tmp", "1777"}, {homeDir, "755"}} {
@@ -334,26 +336,27 @@ func (c *container) judge(ctx context.Context, iso *Isolation, j judgement, cana
 
 // limits adds what the engine enforces, as it has recorded it.
 func (c *container) limits(ctx context.Context, inner []Limit, l Limits) []Limit {
-	text, err := c.engine.output(ctx, "inspect", "--format", "{{.HostConfig.PidsLimit}} {{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{.State.OOMKilled}}", c.id)
+	text, err := c.engine.output(ctx, "inspect", "--format", "{{.HostConfig.PidsLimit}} {{.HostConfig.Memory}} {{.HostConfig.CpuQuota}} {{.HostConfig.CpuPeriod}} {{.State.OOMKilled}}", c.id)
 	f := strings.Fields(text)
 	list := slices.Clone(inner)
 	for i := range list {
 		m := &list[i]
 		switch m.Name {
 		case "pids", "memory", "cpu_milli":
-			if err != nil || len(f) != 4 {
+			if err != nil || len(f) != 5 {
 				continue
 			}
-			v, unit := f[0], int64(1)
+			v, scale, unit := f[0], int64(1), int64(1)
 			switch m.Name {
 			case "memory":
 				v = f[1]
-				m.Hit = m.Hit || f[3] == "true"
+				m.Hit = m.Hit || f[4] == "true"
 			case "cpu_milli":
-				v, unit = f[2], 1_000_000
+				v, scale = f[2], 1000
+				unit, _ = strconv.ParseInt(f[3], 10, 64)
 			}
-			if n, err := strconv.ParseInt(v, 10, 64); err == nil && n > 0 {
-				m.By, m.Value = c.engine.name, n/unit
+			if n, err := strconv.ParseInt(v, 10, 64); err == nil && n > 0 && unit > 0 {
+				m.By, m.Value = c.engine.name, n*scale/unit
 			}
 		case "disk":
 			m.By, m.Value = "tmpfs", l.Disk

@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,17 +46,22 @@ var makeTestEngine = sync.OnceValues(func() (te testEngine, err error) {
 	if err := tw.Close(); err != nil {
 		return te, err
 	}
-	cmd := te.command(context.Background(), "import", "--change", "ENV PATH=/opt/tools:/bin", "-", "truegreen-sandbox-test:1")
+	cmd := te.command(context.Background(), "import", "--change", "ENV PATH=/opt/tools:/bin", "-", "truegreen-sandbox-test:"+strconv.Itoa(os.Getpid()))
 	cmd.Stdin = &image
 	out, err := cmd.Output()
 	if err != nil {
 		return te, err
 	}
 	te.image = strings.TrimSpace(string(out))
+	madeForTests = append(madeForTests, func() error {
+		_, err := te.output(context.Background(), "image", "rm", "--force", te.image)
+		return err
+	})
 	dir, err := os.MkdirTemp("", "truegreen-entry-")
 	if err != nil {
 		return te, err
 	}
+	madeForTests = append(madeForTests, func() error { return os.RemoveAll(dir) })
 	te.entry = filepath.Join(dir, "truegreen")
 	build := exec.Command("go", "build", "-o", te.entry, "../cmd/truegreen")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -171,6 +178,12 @@ func TestContainerEnds(t *testing.T) {
 	r, out := te.run(t, Spec{Argv: sh("yes | head -c 300000; kill -9 -1; echo no"), Limits: Limits{Output: 1000}})
 	if r.State == StateCanceled || r.Stdout.Kept != 1000 || out.stdout.Len() != 1000 {
 		t.Errorf("output: %s, %+v", r.State, r.Stdout)
+	}
+	for _, milli := range []int{500, 1000*runtime.NumCPU() + 1500} { // more than there is, too
+		r, _ = te.run(t, Spec{Argv: []string{"true"}, Limits: Limits{CPU: milli}})
+		if l := limit(t, r, "cpu_milli"); r.State != StateExited || l.By != te.name || l.Value != int64(milli) {
+			t.Errorf("cpu: %s %s, %+v", r.State, r.Why, l)
+		}
 	}
 	r, _ = te.run(t, Spec{Argv: []string{"no-such-command"}})
 	if r.State != StateCouldNotStart {

@@ -201,6 +201,26 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestCPUShares: a group takes every share that can be asked for, more than the
+// host has too, and reads it back.
+func TestCPUShares(t *testing.T) {
+	t.Parallel()
+	value := func(milli int) int64 {
+		g := newCgroup(Limits{Pids: 100, Memory: 1 << 30, CPU: milli})
+		defer g.remove()
+		_, _, l := g.limits()
+		return l.Value
+	}
+	if value(1000) == 0 {
+		t.Skip("this host has no cpu cgroup for this user")
+	}
+	for _, milli := range []int{1, 9, 10, 11, 1500, 1024000} {
+		if got := value(milli); got != int64(milli) {
+			t.Errorf("%d thousandths: %d", milli, got)
+		}
+	}
+}
+
 // TestCPULimit: a share of a processor is kept, and read back from who keeps it.
 func TestCPULimit(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -22,8 +23,19 @@ func TestMain(m *testing.M) {
 			attackMain(name, os.Args[2:])
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, remove := range madeForTests {
+		if err := remove(); err != nil {
+			fmt.Fprintln(os.Stderr, "after the tests:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
+
+// madeForTests is what tests share and nobody needs after the last of them:
+// each removes one thing.
+var madeForTests []func() error
 
 // attackPath is where the test binary is inside.
 const attackPath = "/opt/attack"

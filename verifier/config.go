@@ -33,6 +33,7 @@ const (
 	maxConnect = 16 // ports of one test command
 	minPids    = 16
 	maxPids    = 1 << 22
+	maxCPU     = 1024 * 1000 // thousandths of a processor
 
 	maxImage = 256 // bytes
 
@@ -102,6 +103,7 @@ type IsolationConfig struct {
 type LimitsConfig struct {
 	Pids   int64 `json:"pids,omitempty"`
 	Memory int64 `json:"memory_bytes,omitempty"`
+	CPU    int64 `json:"cpu_milli,omitempty"` // thousandths of a processor, all processes together
 	Disk   int64 `json:"disk_bytes,omitempty"`
 	Output int64 `json:"output_bytes,omitempty"` // of each stream
 }
@@ -180,6 +182,9 @@ func (c *Config) check() error {
 	}
 	if c.Limits.Pids != 0 && c.Limits.Pids < minPids {
 		return fieldErrorf("limits.pids", "%d is below %d, with which no command starts", c.Limits.Pids, minPids)
+	}
+	if cpu := c.Limits.CPU; cpu < 0 || cpu > maxCPU {
+		return fieldErrorf("limits.cpu", "%d thousandths of a processor are not 1 to %d", cpu, maxCPU)
 	}
 	if c.Isolation.Level < 0 || c.Isolation.Level > maxLevel {
 		return fieldErrorf("isolation.level", "%d is not one of 0 to %d", c.Isolation.Level, maxLevel)

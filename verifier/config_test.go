@@ -31,7 +31,7 @@ prepare:
   vcs: [git.example.com, 10.0.0.7, a-b.example.com]
   network: false
 isolation: {level: 2, image: "registry.example.com:5000/go@sha256:00"}
-limits: {pids: 512, memory: 4GiB, disk: 1073741824, output: "64KiB"}
+limits: {pids: 512, memory: 4GiB, cpu: "1.5", disk: 1073741824, output: "64KiB"}
 `
 
 func TestParseConfig(t *testing.T) {
@@ -51,7 +51,7 @@ func TestParseConfig(t *testing.T) {
 		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90}],` +
 		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"vcs":["10.0.0.7","a-b.example.com","git.example.com"],"network":false},` +
 		`"isolation":{"level":2,"image":"registry.example.com:5000/go@sha256:00"},` +
-		`"limits":{"pids":512,"memory_bytes":4294967296,"disk_bytes":1073741824,"output_bytes":65536}}`
+		`"limits":{"pids":512,"memory_bytes":4294967296,"cpu_milli":1500,"disk_bytes":1073741824,"output_bytes":65536}}`
 	if string(doc) != want {
 		t.Errorf("document\n%s\nwant\n%s", doc, want)
 	}
@@ -72,6 +72,18 @@ func TestParseConfigDefault(t *testing.T) {
 	doc, err := DefaultConfig().Document()
 	if want := `{"v":1,"prepare":{"network":true},"isolation":{"level":3},"limits":{}}`; err != nil || string(doc) != want {
 		t.Errorf("document %s, %v", doc, err)
+	}
+}
+
+func TestParseConfigProcessors(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"1": 1000, "1024": 1024000, `"2"`: 2000, `"0.001"`: 1, `"0.5"`: 500, `"1.25"`: 1250, `"1.050"`: 1050, `"1024.000"`: 1024000, "'3.999'": 3999,
+	} {
+		c, err := ParseConfig([]byte("limits: {cpu: " + text + "}\n"))
+		if err != nil || c.Limits != (LimitsConfig{CPU: want}) {
+			t.Errorf("%s: %+v, %v; want %d", text, c.Limits, err, want)
+		}
 	}
 }
 
@@ -211,6 +223,26 @@ func TestParseConfigErrors(t *testing.T) {
 		{"limits: {memory: -1}\n", "1: limits.memory: not a size"},
 		{"limits: {memory: 0MiB}\n", "1: limits.memory: not above 0"},
 		{"limits: {memory: 9999999999GiB}\n", "1: limits.memory: not a size"},
+		{"limits: {cpu: 0}\n", "1: limits.cpu: not above 0"},
+		{"limits: {cpu: \"0.000\"}\n", "1: limits.cpu: not above 0"},
+		{"limits: {cpu: 1025}\n", "1: limits.cpu: 1025000 thousandths of a processor are not 1 to 1024000"},
+		{"limits: {cpu: \"1024.001\"}\n", "1: limits.cpu: 1024001 thousandths of a processor are not 1 to 1024000"},
+		{"limits: {cpu: 1.5}\n", `1: limits.cpu: not a number of processors, such as 2 or "1.5" in quotes`},
+		{"limits: {cpu: [1]}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: true}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: }\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: -1}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: 9223372036854775807}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"1.\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \".5\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"-0.5\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"+1.5\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"01.5\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"1.+5\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"1.5.\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"1.2345\"}\n", "1: limits.cpu: not a number of processors"},
+		{"limits: {cpu: \"1e3\"}\n", "1: limits.cpu: not a number of processors"},
 		{"limits: {memory: 1048577GiB}\n", "1: limits.memory: 1125900980584448 is not one of 1 to"},
 	} {
 		c, err := ParseConfig([]byte(test.file))
@@ -243,6 +275,10 @@ func TestParseConfigDocumentErrors(t *testing.T) {
 		{strings.Replace(good, `"limits":{}`, `"limits":{"x":1}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":0}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":-1}`, 1), "limits.pids: -1"},
+		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":0}`, 1), "configuration document"},
+		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":-1}`, 1), "limits.cpu: -1"},
+		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":1024001}`, 1), "limits.cpu: 1024001"},
+		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":1.5}`, 1), "configuration document"},
 		{strings.Replace(good, `"level":3`, `"level":3,"image":"-a"`, 1), "isolation.image"},
 		{strings.Replace(good, `"level":3`, `"level":3,"image":"a\n"`, 1), "isolation.image"},
 		{strings.Replace(good, `"level":3`, `"level":3,"image":""`, 1), "configuration document"},

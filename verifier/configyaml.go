@@ -44,7 +44,7 @@ const (
 //	  level: 3                   # the least level that is accepted, 0 to 4
 //	  image: NAME                # with level 2 or less: what a container is made of
 //	                             # where the host has no stronger walls
-//	limits: {pids: 512, memory: 4GiB, disk: 4GiB, output: 64MiB}
+//	limits: {pids: 512, memory: 4GiB, cpu: "1.5", disk: 4GiB, output: 64MiB}
 //	shallow: refuse              # or empty: in a clone that ends before the base,
 //	                             # compare with the empty tree
 //
@@ -246,6 +246,7 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 			d.mapping(v, map[string]func(yamlValue){
 				"pids":   func(v yamlValue) { c.Limits.Pids = d.positive(v, d.integer(v)) },
 				"memory": func(v yamlValue) { c.Limits.Memory = d.positive(v, d.size(v)) },
+				"cpu":    func(v yamlValue) { c.Limits.CPU = d.positive(v, d.processors(v)) },
 				"disk":   func(v yamlValue) { c.Limits.Disk = d.positive(v, d.size(v)) },
 				"output": func(v yamlValue) { c.Limits.Output = d.positive(v, d.size(v)) },
 			})
@@ -397,6 +398,24 @@ func (d *configDecoder) size(v yamlValue) int64 {
 		return 0
 	}
 	return n << shift
+}
+
+// processors reads a number of processors, in thousandths: an integer, or a
+// string with at most three decimals.
+func (d *configDecoder) processors(v yamlValue) int64 {
+	tag := v.node.ShortTag()
+	whole, decimals, point := strings.Cut(v.node.Value, ".")
+	valid := tag == "!!int" || tag == "!!str"
+	if point {
+		valid = tag == "!!str" && len(decimals) >= 1 && len(decimals) <= 3 && strings.Trim(decimals, "0123456789") == ""
+	}
+	n, err := strconv.ParseInt(whole, 10, 32)
+	if v.node.Kind != yaml.ScalarNode || !valid || err != nil || !isDecimal(whole) || n < 0 {
+		d.fail(v, "not a number of processors, such as 2 or \"1.5\" in quotes")
+		return 0
+	}
+	milli, _ := strconv.ParseInt((decimals + "000")[:3], 10, 64) // digits alone
+	return n*1000 + milli
 }
 
 func (d *configDecoder) seconds(v yamlValue) int {

@@ -199,7 +199,7 @@ func TestDocConfiguration(t *testing.T) {
 	d := sandbox.DefaultLimits()
 	for key, want := range map[string]string{
 		"pids": strconv.Itoa(d.Pids), "memory": fmt.Sprintf("%d GiB", d.Memory>>30), "disk": fmt.Sprintf("%d GiB", d.Disk>>30),
-		"output": fmt.Sprintf("%d MiB of each stream", d.Output>>20),
+		"output": fmt.Sprintf("%d MiB of each stream", d.Output>>20), "cpu": map[bool]string{true: "none"}[d.CPU == 0],
 	} {
 		if rows := tableRows(t, page, "`"+key+"`"); len(rows) != 1 || rows[0][1] != want {
 			t.Errorf("%s: limits.%s: want %s in %v", page, key, want, rows)

@@ -58,10 +58,11 @@ func deny() {
 	fail(syscall.Exec(path, os.Args[2:], os.Environ()))
 }
 
-// useEngine imports an image with a shell and this Go toolchain, removes it after
-// the script, and builds a truegreen that needs no libraries.
+// useEngine imports an image with a shell and this Go toolchain under a name that
+// no other process uses, removes it after the script, and builds a truegreen that
+// needs no libraries.
 func useEngine(ts *testscript.TestScript, neg bool, args []string) {
-	usageIf(ts, neg || len(args) != 2, "engine IMAGE PROGRAM")
+	usageIf(ts, neg || len(args) != 2, "engine NAME PROGRAM")
 	build := exec.Command("go", "build", "-o", ts.MkAbs(args[1]), ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -69,12 +70,14 @@ func useEngine(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	out, in := io.Pipe()
 	go func() { in.CloseWithError(writeImage(in)) }()
-	ts.Defer(func() { exec.Command("docker", "image", "rm", "--force", args[0]).Run() })
-	load := exec.Command("docker", "import", "--change", "ENV PATH=/usr/local/go/bin:/bin", "-", args[0])
+	image := fmt.Sprintf("truegreen-script-test:%d-%s", os.Getpid(), strings.ToLower(args[0]))
+	ts.Defer(func() { exec.Command("docker", "image", "rm", "--force", image).Run() })
+	load := exec.Command("docker", "import", "--change", "ENV PATH=/usr/local/go/bin:/bin", "-", image)
 	load.Stdin = out
 	if text, err := load.CombinedOutput(); err != nil {
 		ts.Fatalf("docker import: %v\n%s", err, text)
 	}
+	ts.Setenv(args[0], image)
 }
 
 // writeImage writes the file system of the image: what go test needs without cgo.

@@ -63,8 +63,9 @@ var (
 //	unhex FROM TO        make bytes of hexadecimal digits
 //	newer BUNDLE         make it one of a later format
 //	statement FILE PUB   check a signed statement and print it
-//	engine IMAGE PROGRAM make a container image with a Go toolchain and a
-//	                     truegreen that can be its first process
+//	engine NAME PROGRAM  make a container image with a Go toolchain, whose name
+//	                     goes into the variable NAME, and a truegreen that can be
+//	                     its first process
 //
 // on Linux the program deny CALLS COMMAND, which runs one without some system
 // calls, and the conditions [sandbox], that this host can isolate, [engine], that

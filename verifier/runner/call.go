@@ -54,7 +54,7 @@ func (j *job) testSpec(p *verifier.PlannedRun, side int) (*receipts.Args, sandbo
 		Mounts:  j.testMounts(place{side, string(p.Dir)}),
 		Network: sandbox.Network(p.NetworkName()),
 		Limits: sandbox.Limits{
-			Wall: time.Duration(p.Timeout) * time.Second, Pids: int(l.Pids), Memory: l.Memory, Disk: l.Disk, Output: l.Output,
+			Wall: time.Duration(p.Timeout) * time.Second, Pids: int(l.Pids), Memory: l.Memory, CPU: int(l.CPU), Disk: l.Disk, Output: l.Output,
 		},
 	}
 	for _, s := range p.Connect {
@@ -278,8 +278,8 @@ func resultDocument(r *sandbox.Result) *receipts.Result {
 func sandboxDocument(s *sandbox.Spec) *receipts.Sandbox {
 	doc := &receipts.Sandbox{
 		MinLevel: int(s.MinLevel), Network: string(s.Network), Connect: addresses(s.Connect), Mounts: []receipts.Bytes{},
-		Wall: int64(s.Limits.Wall / time.Second), Pids: int64(s.Limits.Pids), Memory: s.Limits.Memory, Output: s.Limits.Output,
-		Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, Files: int64(s.Limits.Files), FileSize: s.Limits.FileBytes,
+		Wall: int64(s.Limits.Wall / time.Second), Pids: int64(s.Limits.Pids), Memory: s.Limits.Memory, CPU: int64(s.Limits.CPU),
+		Output: s.Limits.Output, Disk: s.Limits.Disk, Inodes: s.Limits.Inodes, Files: int64(s.Limits.Files), FileSize: s.Limits.FileBytes,
 	}
 	for _, m := range s.Mounts {
 		doc.Mounts = append(doc.Mounts, receipts.Bytes(mountNames[m.Kind]+" "+m.Target))

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -93,8 +92,6 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("absent folder: %v", err)
 	}
 }
-
-func mkfifo(path string) error { return syscall.Mkfifo(path, 0o644) }
 
 // damage is done to the Git directory of a good repository.
 func TestOpenDamaged(t *testing.T) {
