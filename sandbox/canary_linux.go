@@ -54,18 +54,15 @@ func (c *canary) plant(parents []string) error {
 	var id [16]byte
 	rand.Read(id[:])
 	name := fmt.Sprintf("%s%d-%s", canaryPrefix, os.Getpid(), hex.EncodeToString(id[:8]))
-	if err := c.makeDir(name, parents); err != nil {
+	if err := c.makeDir(name, id[8:], parents); err != nil {
 		return err
 	}
 	c.plan = canaryPlan{
-		File:     filepath.Join(c.dir, "file"),
+		File:     filepath.Join(c.dir, canaryFile),
 		Socket:   filepath.Join(c.dir, "socket"),
 		PID:      os.Getpid(),
 		Start:    startTime("/proc/self"),
 		Abstract: "@" + name,
-	}
-	if err := os.WriteFile(c.plan.File, id[8:], 0o644); err != nil {
-		return err
 	}
 	for _, l := range []struct {
 		typ int
@@ -108,17 +105,25 @@ func canaryParents(m Mode) []string {
 	return []string{"/dev/shm", base, os.TempDir(), "/var/tmp"}
 }
 
-func (c *canary) makeDir(name string, parents []string) (err error) {
+// makeDir makes the directory, with the file, in the first of the parents that
+// has room for it.
+func (c *canary) makeDir(name string, content []byte, parents []string) (err error) {
 	for _, parent := range parents {
 		sweep(parent, canaryPrefix)
 		dir := filepath.Join(parent, name)
-		if err = os.Mkdir(dir, 0o755); err == nil {
+		if err = os.Mkdir(dir, 0o755); err != nil {
+			continue
+		}
+		if err = os.WriteFile(filepath.Join(dir, canaryFile), content, 0o644); err == nil {
 			c.dir = dir
 			return nil
 		}
+		os.RemoveAll(dir)
 	}
 	return err
 }
+
+const canaryFile = "file"
 
 // sweep removes the entries of dir whose name is prefix and the pid of a
 // process that is gone, as far as it may.

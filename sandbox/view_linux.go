@@ -288,6 +288,9 @@ func usable(dir string, others bool) error {
 	if fs.Flags&(unix.ST_NOEXEC|unix.ST_RDONLY) != 0 {
 		return fmt.Errorf("%s is mounted noexec or read-only", dir)
 	}
+	if fs.Bavail == 0 {
+		return fmt.Errorf("%s: %w", dir, unix.ENOSPC)
+	}
 	if others {
 		return enterable(dir)
 	}
