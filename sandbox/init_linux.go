@@ -219,6 +219,9 @@ func (r *reaper) run(confine func() error) error {
 	if s.err != nil {
 		return s.err
 	}
+	if err := writeEvent(report, eventStarted, nil); err != nil {
+		return err
+	}
 	// When memory runs out, the command goes before its supervisors.
 	os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("500"), 0)
 

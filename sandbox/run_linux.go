@@ -69,6 +69,8 @@ type attempt struct {
 	usage  probeReport // limits as read back inside
 	polled memoryPoll
 
+	started bool // the command runs, or did
+
 	mu    sync.Mutex
 	cause State  // why kill was called first
 	why   string // in words
@@ -254,6 +256,8 @@ func (a *attempt) follow(c stageConfig) (*endReport, error) {
 			a.result.State, a.result.Why = StateCouldNotStart, string(payload)
 			a.result.End = time.Now()
 			return nil, nil
+		case eventStarted:
+			a.started = true
 		case eventEnded:
 			end := new(endReport)
 			if err := json.Unmarshal(payload, end); err != nil {
@@ -278,7 +282,7 @@ func (a *attempt) follow(c stageConfig) (*endReport, error) {
 // something else did.
 func (a *attempt) silence() error {
 	cause, why := a.killed()
-	if a.result.Start.IsZero() && cause != StateCanceled {
+	if !a.started && cause != StateCanceled {
 		if why == "" {
 			return &refusal{Step: "sandbox process", Errno: "ended during setup", Silent: true}
 		}

@@ -137,7 +137,7 @@ func TestSilentStage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec.Limits.Pids = 4 // Spec allows no such limit: the runtime does not start with it
+		spec.Limits.Pids = 2 // Spec allows no such limit: the runtime does not start with it
 		_, err = runMode(t.Context(), spec, mode, false)
 		var no *refusal
 		if !errors.As(err, &no) || !strings.HasPrefix(no.Errno, "ended during setup: ") || !strings.Contains(no.Errno, "thread") || strings.Contains(no.Errno, "\n") {

@@ -19,6 +19,7 @@ const (
 	eventEntered = 'T' // how the tree was entered, as text
 	eventProbed  = 'P' // probeReport; the stage then waits for one byte
 	eventNoStart = 'N' // why, as text
+	eventStarted = 'B' // the command runs
 	eventEnded   = 'E' // endReport: the command and all that it started are dead
 	eventFile    = 'F' // fileReport: one collected path
 	eventData    = 'D' // bytes of the file announced before
