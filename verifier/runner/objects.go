@@ -73,18 +73,43 @@ func (r *Repository) moreObjects(ctx context.Context, names []string, visit func
 	return b.answers(ctx, names, visit)
 }
 
-// kinds visits what kind and size the named objects have, without bodies.
+// kinds visits what kind and size the named objects have, without bodies. It
+// asks once about each: base and head have most in common, and what is said here
+// is only a first look. Whatever is read is hashed.
 func (r *Repository) kinds(ctx context.Context, names []string, visit func(i int, o object) error) error {
-	if len(names) == 0 {
-		return ctx.Err()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = make(map[string]object)
 	}
-	b, err := r.startBatch("--batch-check", "--buffer")
-	if err != nil {
-		return err
+	var unknown []string
+	asked := make(map[string]bool)
+	for _, name := range names {
+		if _, ok := r.known[name]; !ok && !asked[name] {
+			asked[name] = true
+			unknown = append(unknown, name)
+		}
 	}
-	b.check = true
-	defer b.close()
-	return b.answers(ctx, names, visit)
+	if len(unknown) > 0 {
+		b, err := r.startBatch("--batch-check", "--buffer")
+		if err != nil {
+			return err
+		}
+		b.check = true
+		defer b.close()
+		if err := b.answers(ctx, unknown, func(i int, o object) error {
+			r.known[unknown[i]] = object{id: o.id, kind: o.kind, size: o.size}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for i, name := range names {
+		if err := visit(i, r.known[name]); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 func (r *Repository) startBatch(options ...string) (*batch, error) {

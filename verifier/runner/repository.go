@@ -60,6 +60,7 @@ type Repository struct {
 
 	mu    sync.Mutex // held while the batch process answers
 	batch *batch
+	known map[string]object               // without bodies: see kinds
 	sums  map[string]blobSum              // what blobs hash to, by id
 	trees map[string][]verifier.TreeEntry // trees that were proved, by id, without sums
 }
