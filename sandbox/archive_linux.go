@@ -114,18 +114,33 @@ func writeEntry(tw *tar.Writer, name, link string, info os.FileInfo, content io.
 	return err
 }
 
-// readTree unpacks an archive at target, which is a directory that exists, or
-// the name of a file to be made. Nothing gets outside of it, whatever the
+// readTree unpacks an archive at target: a directory, which is made if it is not
+// there, or a file, which must not be. Nothing gets outside of it, whatever the
 // names and links say; more than bytes or files is an error.
 func readTree(r io.Reader, target string, bytes, files int64, id ids) error {
 	tr := tar.NewReader(r)
-	root, err := os.OpenRoot(filepath.Dir(target))
+	top, err := tr.Next()
+	if err != nil {
+		return fmt.Errorf("an archive without a beginning: %w", err)
+	}
+	if filepath.Clean(top.Name) != "." {
+		return fmt.Errorf("an archive that begins with %q", top.Name)
+	}
+	if top.Typeflag == tar.TypeReg {
+		return readOne(tr, top, target, bytes)
+	}
+	if top.Typeflag != tar.TypeDir {
+		return fmt.Errorf("an archive that begins with an entry of type %q", top.Typeflag)
+	}
+	if err := os.Mkdir(target, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	root, err := os.OpenRoot(target)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	base := filepath.Base(target)
-	var dirs []*tar.Header
+	dirs := []*tar.Header{top}
 	for {
 		h, err := tr.Next()
 		if err == io.EOF {
@@ -141,26 +156,25 @@ func readTree(r io.Reader, target string, bytes, files int64, id ids) error {
 			return errors.New("an archive that is too large")
 		}
 		name := filepath.Clean(h.Name)
-		if filepath.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") || strings.IndexByte(name, 0) >= 0 {
+		if filepath.IsAbs(name) || name == "." || name == ".." || strings.HasPrefix(name, "../") || strings.IndexByte(name, 0) >= 0 {
 			return fmt.Errorf("an archive with the name %q", h.Name)
 		}
-		p := filepath.Join(base, name)
 		switch h.Typeflag {
 		case tar.TypeDir:
-			if err := root.Mkdir(p, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			if err := root.Mkdir(name, 0o700); err != nil {
 				return err
 			}
 			dirs = append(dirs, h)
 			continue
 		case tar.TypeSymlink:
-			err = root.Symlink(h.Linkname, p)
+			err = root.Symlink(h.Linkname, name)
 		case tar.TypeReg:
-			err = readFile(tr, root, p, h)
+			err = readFile(tr, root, name, h)
 		default:
 			err = fmt.Errorf("an archive with an entry of type %q", h.Typeflag)
 		}
 		if err == nil && id.change {
-			err = root.Lchown(p, id.uid, id.gid)
+			err = root.Lchown(name, id.uid, id.gid)
 		}
 		if err != nil {
 			return err
@@ -168,18 +182,37 @@ func readTree(r io.Reader, target string, bytes, files int64, id ids) error {
 	}
 	for i := len(dirs) - 1; i >= 0; i-- { // children first: theirs are the last writes
 		h := dirs[i]
-		p := filepath.Join(base, filepath.Clean(h.Name))
+		name := filepath.Clean(h.Name)
 		if id.change {
-			if err := root.Lchown(p, id.uid, id.gid); err != nil {
+			if err := root.Lchown(name, id.uid, id.gid); err != nil {
 				return err
 			}
 		}
-		if err := root.Chmod(p, os.FileMode(h.Mode).Perm()); err != nil && !errors.Is(err, os.ErrPermission) {
+		if err := root.Chmod(name, os.FileMode(h.Mode).Perm()); err != nil && !errors.Is(err, os.ErrPermission) {
 			return err // the top belongs to the engine's mount, perhaps
 		}
-		if err := root.Chtimes(p, h.ModTime, h.ModTime); err != nil && !errors.Is(err, os.ErrPermission) {
+		if err := root.Chtimes(name, h.ModTime, h.ModTime); err != nil && !errors.Is(err, os.ErrPermission) {
 			return err
 		}
+	}
+	return nil
+}
+
+// readOne unpacks the archive of one file.
+func readOne(tr *tar.Reader, h *tar.Header, target string, bytes int64) error {
+	if h.Size < 0 || h.Size > bytes {
+		return errors.New("an archive that is too large")
+	}
+	root, err := os.OpenRoot(filepath.Dir(target))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := readFile(tr, root, filepath.Base(target), h); err != nil {
+		return err
+	}
+	if _, err := tr.Next(); err != io.EOF {
+		return errors.New("an archive of one file with more in it")
 	}
 	return nil
 }

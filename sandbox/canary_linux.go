@@ -125,13 +125,18 @@ func (c *canary) makeDir(name string, content []byte, parents []string) (err err
 
 const canaryFile = "file"
 
-// sweep removes the entries of dir whose name is prefix and the pid of a
-// process that is gone, as far as it may.
+// sweep removes the directories in dir whose name is prefix and the pid of a
+// process that is gone, as far as they are this user's: anybody can use the
+// name.
 func sweep(dir, prefix string) {
 	old, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	for _, p := range old {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(p), prefix), "-")
 		if n, err := strconv.Atoi(pid); err != nil || !errors.Is(unix.Kill(n, 0), unix.ESRCH) {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Lstat(p, &st) != nil || int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			continue
 		}
 		// A cgroup goes by rmdir alone; its files cannot be removed.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -254,5 +255,45 @@ func TestRemoveTree(t *testing.T) {
 	}
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("still there: %v", err)
+	}
+}
+
+// TestSweep: what a dead owner left goes, and what only has the name stays.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const dead = "4194305" // above every pid
+	for _, name := range []string{boxPrefix + dead + "-a", boxPrefix + "1-b", "other-" + dead + "-c", "target"} {
+		if err := os.MkdirAll(filepath.Join(dir, name, "sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("target", filepath.Join(dir, boxPrefix+dead+"-link")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"other-" + dead + "-c", "target", boxPrefix + "1-b", boxPrefix + dead + "-link"}
+	if os.Geteuid() == 0 {
+		foreign := filepath.Join(dir, boxPrefix+dead+"-foreign")
+		if err := os.Mkdir(foreign, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(foreign, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, filepath.Base(foreign))
+	}
+	sweep(dir, boxPrefix)
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range list {
+		got = append(got, e.Name())
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("left %v, want %v", got, want)
 	}
 }

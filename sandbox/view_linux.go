@@ -73,15 +73,18 @@ func (v *view) add(m Mount, id ids) error {
 	var to string
 	switch m.Kind {
 	case Scratch:
-		to = v.place(m.Target)
-		if err := os.MkdirAll(to, 0o755); err != nil {
-			return step("make "+m.Target, err)
+		var err error
+		if to, err = v.prepare(m.Target, true); err != nil {
+			return specStep("make "+m.Target, err)
 		}
 		if err := id.give(to); err != nil {
 			return step("make "+m.Target, err)
 		}
 	case Overlay:
-		to = v.place(m.Target)
+		var err error
+		if to, err = v.prepare(m.Target, true); err != nil {
+			return specStep("make "+m.Target, err)
+		}
 		if err := copyTree(m.Source, to, id); err != nil {
 			return specStep("copy for "+m.Target, err)
 		}
@@ -116,11 +119,11 @@ func (v *view) add(m Mount, id ids) error {
 }
 
 func (v *view) link(target, to string) error {
-	at := v.place(target)
-	if at == to {
+	if _, at := v.place(target); at == to {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+	at, err := v.prepare(target, false)
+	if err != nil {
 		return err
 	}
 	return os.Symlink(to, at)
@@ -128,20 +131,20 @@ func (v *view) link(target, to string) error {
 
 // bring copies what the command's uid could not get at, or not change.
 func (v *view) bring(m Mount, real string, id ids) (string, error) {
-	to := v.place(m.Target)
-	if m.Kind == Writable {
-		v.back = append(v.back, move{to, real})
-		return to, copyTree(real, to, id)
-	}
 	info, err := os.Stat(real)
 	if err != nil {
 		return "", err
 	}
+	to, err := v.prepare(m.Target, info.IsDir())
+	if err != nil {
+		return "", err
+	}
+	if m.Kind == Writable {
+		v.back = append(v.back, move{to, real})
+		return to, copyTree(real, to, id)
+	}
 	if info.IsDir() {
 		return to, copyTree(real, to, ids{link: real})
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return "", err
 	}
 	src, err := os.OpenRoot(filepath.Dir(real))
 	if err != nil {
@@ -190,15 +193,51 @@ func reachable(p string) bool {
 	return enterable(p) == nil
 }
 
-// place returns where in the box a target's stand-in is made: inside that of
-// the target around it, if there is one.
-func (v *view) place(target string) string {
+// place returns where a target's stand-in is made: inside that of the target
+// around it, if there is one, else in the box.
+func (v *view) place(target string) (around, at string) {
 	for _, m := range v.moved {
 		if m.from != target && below(target, m.from) {
-			return m.to + strings.TrimPrefix(target, m.from)
+			return m.to, m.to + strings.TrimPrefix(target, m.from)
 		}
 	}
-	return v.box + target
+	return v.box, v.box + target
+}
+
+// prepare makes the directories on the way to a stand-in and, with dir, it
+// itself. A symbolic link on the way is refused: the copies made before may be
+// of hostile trees, and a link there leads anywhere.
+func (v *view) prepare(target string, dir bool) (string, error) {
+	around, at := v.place(target)
+	root, err := os.OpenRoot(around)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	way := "."
+	names := strings.Split(strings.Trim(strings.TrimPrefix(at, around), "/"), "/")
+	for i, name := range names {
+		way = filepath.Join(way, name)
+		info, err := root.Lstat(way)
+		last := i == len(names)-1
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			if last && !dir {
+				return at, nil
+			}
+			err = root.Mkdir(way, 0o755)
+		case err == nil && last && !dir:
+			err = unix.EEXIST
+		case err == nil && info.Mode()&os.ModeSymlink != 0:
+			err = unix.ELOOP
+		case err == nil && !info.IsDir():
+			err = unix.ENOTDIR
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return at, nil
 }
 
 func below(p, dir string) bool {
