@@ -49,6 +49,10 @@ func sweepPrivate(parent string) {
 	for _, name := range names {
 		if rest, ours := strings.CutPrefix(name, privatePrefix); ours {
 			owner, _, ok := strings.Cut(rest, "-")
+			info, infoErr := os.Lstat(filepath.Join(parent, name))
+			if infoErr != nil || !info.IsDir() || !ownedByUs(info) {
+				continue // anybody can use the name
+			}
 			if pid, err := strconv.Atoi(owner); ok && err == nil && pid > 0 && gone(pid) {
 				removeUnlocked(filepath.Join(parent, name))
 			}
