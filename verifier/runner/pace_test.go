@@ -81,7 +81,7 @@ func memoryDir(t testing.TB) string {
 
 // TestMaterialisePace: writing a tree and hashing all of it takes at most
 // three times as long as git checkout-index, which only writes it. On 15,000
-// files the bound of issue 3 is 1.5, for the median on a machine that does
+// files the bound is 1.5, for the median on a machine that does
 // nothing else ([BenchmarkMaterialise15000] measures it); here there are 3,000
 // files, and other packages' tests run beside. It is not parallel.
 func TestMaterialisePace(t *testing.T) {
