@@ -248,3 +248,66 @@ func emptyDir(dir string) error {
 	}
 	return nil
 }
+
+// carry sends the content of the mounts, as archives.
+func carry(out *eventWriter, mounts []Mount) error {
+	for _, m := range mounts {
+		if m.Kind == Scratch {
+			continue
+		}
+		if err := sendTree(out, m.Source); err != nil {
+			return specStep("send "+m.Source, err)
+		}
+	}
+	return nil
+}
+
+// sendTree sends one file or directory as the events of an archive.
+func sendTree(out *eventWriter, source string) error {
+	w := &partWriter{out}
+	if err := writeTree(w, source); err != nil {
+		return err
+	}
+	return out.event(eventTree, nil)
+}
+
+// A partWriter cuts a stream into events.
+type partWriter struct{ out *eventWriter }
+
+func (w *partWriter) Write(p []byte) (int, error) {
+	for n := 0; n < len(p); n += maxEvent {
+		if err := w.out.event(eventPart, p[n:min(len(p), n+maxEvent)]); err != nil {
+			return n, err
+		}
+	}
+	return len(p), nil
+}
+
+// A partReader joins the events of one archive again.
+type partReader struct {
+	next func() (kind byte, payload []byte, err error)
+	rest []byte
+	done bool
+}
+
+func (r *partReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.done {
+			return 0, io.EOF
+		}
+		kind, payload, err := r.next()
+		switch {
+		case err != nil:
+			return 0, err
+		case kind == eventTree:
+			r.done = true
+		case kind == eventPart:
+			r.rest = payload
+		default:
+			return 0, fmt.Errorf("unexpected event %q in an archive", kind)
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
