@@ -32,7 +32,8 @@ var makeTestEngine = sync.OnceValues(func() (te testEngine, err error) {
 		return te, err
 	}
 	busybox, err := os.ReadFile("/bin/busybox")
-	if err != nil {
+	static := remote{entry: "/bin/busybox"}
+	if _, linked := (&Spec{remote: static}).entryPath(); err != nil || linked != nil {
 		return te, errors.New("no static busybox here to make an image of")
 	}
 	var image bytes.Buffer

@@ -5,6 +5,8 @@ package conformance
 import (
 	"archive/tar"
 	"bytes"
+	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +25,12 @@ func TestContainer(t *testing.T) {
 		t.Skipf("no engine here: %v", err)
 	}
 	busybox, err := os.ReadFile("/bin/busybox")
+	if err == nil {
+		var f *elf.File
+		if f, err = elf.NewFile(bytes.NewReader(busybox)); err == nil && f.Section(".interp") != nil {
+			err = errors.New("busybox is linked dynamically")
+		}
+	}
 	if err != nil {
 		t.Skipf("no static shell to make an image of: %v", err)
 	}
