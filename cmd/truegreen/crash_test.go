@@ -88,8 +88,13 @@ func TestKilledAnywhere(t *testing.T) {
 			os.Remove(out)
 		}
 	}
-	if out, err := run(filepath.Join(dir, "last.tar.zst")).CombinedOutput(); err != nil {
-		t.Fatalf("the run after: %v\n%s", err, out)
+	// What the killed process was about to execute has its lock until then, and is
+	// left to the run after the next.
+	for range 2 {
+		if out, err := run(filepath.Join(dir, "last.tar.zst")).CombinedOutput(); err != nil {
+			t.Fatalf("the run after: %v\n%s", err, out)
+		}
+		os.Remove(filepath.Join(dir, "last.tar.zst"))
 	}
 	resealed, err := filepath.Glob(filepath.Join(state, "bundles", "*.tar.zst"))
 	if err != nil {

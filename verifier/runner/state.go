@@ -128,7 +128,7 @@ func Recover(o Options) ([]Recovered, error) {
 	var list []Recovered
 	for _, e := range entries {
 		dir := filepath.Join(o.State, runsDir, e.Name())
-		lock, err := lockRun(dir, 0)
+		lock, err := lockRun(dir, os.O_CREATE) // one killed before it had a lock has none
 		if err != nil {
 			continue // it is alive
 		}

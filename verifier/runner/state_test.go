@@ -82,3 +82,23 @@ func TestSweepRuns(t *testing.T) {
 		t.Errorf("%d folders of a run that is gone are left", n)
 	}
 }
+
+// TestRecoverLockless: a process can be killed before the folder of its run has a
+// lock, or a record. What it left goes all the same.
+func TestRecoverLockless(t *testing.T) {
+	t.Parallel()
+	o := Options{State: t.TempDir(), Now: time.Now, Key: func() (*os.File, error) { return os.Open(os.DevNull) }}
+	runs := filepath.Join(o.State, runsDir)
+	for _, dir := range []string{"0001", filepath.Join("0002", recordDir)} {
+		if err := os.MkdirAll(filepath.Join(runs, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := Recover(o)
+	if err != nil || len(found) > 0 {
+		t.Errorf("Recover: %v, %v", found, err)
+	}
+	if left, err := os.ReadDir(runs); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
