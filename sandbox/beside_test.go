@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,7 +43,7 @@ type besideTree struct {
 var makeBeside = sync.OnceValues(func() (b besideTree, err error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		return b, fmt.Errorf("needs go: %w", err)
+		return b, err
 	}
 	b.goroot = strings.TrimSpace(string(out))
 	if b.dir, err = os.MkdirTemp("", "truegreen-beside-"); err != nil {
@@ -83,8 +84,11 @@ func goEnv(goroot, cache string) []string {
 func copyBeside(t *testing.T, dir string) besideTree {
 	t.Helper()
 	b, err := makeBeside()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip("needs go")
+	}
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	if err := os.CopyFS(dir, os.DirFS(b.dir)); err != nil {
 		t.Fatal(err)
@@ -211,5 +215,57 @@ func (b besideTree) run(t *testing.T, mode Mode, run func(Spec) (Result, *output
 		if text, err := os.ReadFile(filepath.Join(b.dir, name)); string(text) != content {
 			t.Errorf("%s afterwards: %q, %v", name, text, err)
 		}
+	}
+}
+
+// TestLinkBox: every target that lies in nothing else is in the box, whatever was
+// mounted before and after it, and nothing is put into a source.
+func TestLinkBox(t *testing.T) {
+	t.Parallel()
+	dir := reachableDir(t)
+	for _, name := range []string{"one", "two/b"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "file"), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	for name, c := range map[string]struct {
+		mounts []Mount
+		want   map[string]string // content of a file by its path in the box; "" for none
+	}{
+		"beside":        {[]Mount{{one, "/one", ReadOnly}, {two, "/x/two", Writable}}, map[string]string{"one/file": "one", "x/two/b/file": "two/b"}},
+		"a file":        {[]Mount{{one + "/file", "/x/f", ReadOnly}}, map[string]string{"x/f": "one"}},
+		"copied":        {[]Mount{{one, "/one", Overlay}}, map[string]string{"one/file": "one"}},
+		"in a copy":     {[]Mount{{two, "/src", Overlay}, {one, "/src/one", ReadOnly}}, map[string]string{"src/b/file": "two/b", "src/one/file": "one"}},
+		"in a scratch":  {[]Mount{{one, "/tmp/one", ReadOnly}}, map[string]string{"tmp/one/file": "one"}},
+		"covered":       {[]Mount{{one, "/x/b", ReadOnly}, {two, "/x", Overlay}}, map[string]string{"x/b/file": "two/b"}},
+		"twice":         {[]Mount{{one, "/x", ReadOnly}, {two, "/x", ReadOnly}}, map[string]string{"x/b/file": "two/b", "x/file": ""}},
+		"over a folder": {[]Mount{{one, "/home", ReadOnly}}, map[string]string{"home/sandbox/file": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := newView(c.mounts, os.Geteuid(), os.Getegid(), false)
+			defer v.remove()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for p, want := range c.want {
+				if b, err := os.ReadFile(filepath.Join(v.box, p)); string(b) != want || (err == nil) != (want != "") {
+					t.Errorf("%s: %q, %v", p, b, err)
+				}
+			}
+		})
+	}
+	var left []string
+	filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if !d.IsDir() {
+			left = append(left, strings.TrimPrefix(p, dir))
+		}
+		return err
+	})
+	if !slices.Equal(left, []string{"/one/file", "/two/b/file"}) {
+		t.Errorf("sources afterwards: %q", left)
 	}
 }
