@@ -84,6 +84,12 @@
 // these or a slash. Isolation.Root is then "moved". The directory goes when the
 // last process is dead.
 //
+// The copies and empty directories lie in one directory as their targets lie in
+// the root, and the sources themselves are linked there. So a relative path, in a
+// file too, leads from an Overlay or a Scratch to the other mounts (from /src,
+// ../deps is what is mounted at /deps), but not from a ReadOnly or Writable one
+// to them, nor to what is not mounted.
+//
 // # Inside
 //
 // The root is a small read-only tmpfs. It holds

@@ -54,7 +54,27 @@ func newView(mounts []Mount, uid, gid int, chown bool) (v *view, err error) {
 			return v, err
 		}
 	}
-	return v, nil
+	return v, v.linkBox()
+}
+
+// linkBox has links in the box to what did not have to be brought there, so that
+// a relative path leads from one stand-in to the next as it does from mount to
+// mount. What the command may do there, rules say that go by the real paths.
+func (v *view) linkBox() error {
+	for _, m := range v.moved {
+		around, at := v.place(m.from)
+		if around != v.box || at == m.to {
+			continue
+		}
+		at, err := v.prepare(m.from, false)
+		if err == nil {
+			err = os.Symlink(m.to, at)
+		}
+		if err != nil && !errors.Is(err, os.ErrExist) { // a later mount can cover an earlier one
+			return specStep("make mount point "+m.from, err)
+		}
+	}
+	return nil
 }
 
 // placedView is the view of a container, where everything is in its place.

@@ -45,19 +45,90 @@ func (r *Repository) Materialise(ctx context.Context, tree string, w io.Writer, 
 	if err != nil {
 		return Listing{}, err
 	}
-	out, err := newWriteOut(to, entries)
+	lfs, err := r.write(ctx, entries, blobs, to, func(h hand) hand { return h })
 	if err != nil {
-		return Listing{}, err
-	}
-	defer out.root.Close()
-	lfs, err := r.blobs(ctx, entries, blobs, func() hand { return newScribe(r, out) })
-	if err != nil {
-		return Listing{}, err
-	}
-	if err := out.finish(); err != nil {
 		return Listing{}, err
 	}
 	return r.listing(entries, lfs, w)
+}
+
+// MaterialiseEntries writes a tree that is given by its entries, with their
+// sums and sizes, as Materialise writes one that the repository names. The
+// entries' blobs have to be in the repository; a tree of them need not be.
+//
+// The checks are those of Materialise, in the same order, but for the root tree
+// id: the entries have to be a listing of the repository's object format, and
+// each blob has to have the size, the id and the sum of its entry.
+func (r *Repository) MaterialiseEntries(ctx context.Context, entries []verifier.TreeEntry, to Target) error {
+	entries = slices.Clone(entries) // they are filled in
+	if err := r.legal(entries); err != nil {
+		return err
+	}
+	blobs, err := r.wanted(ctx, entries, true)
+	if err != nil {
+		return err
+	}
+	for _, b := range blobs {
+		if b.size != b.entry.Size { // and the blob is read as one of b.size bytes
+			return otherBlob(b.entry, "size")
+		}
+	}
+	_, err = r.write(ctx, entries, blobs, to, func(h hand) hand { return listedHand{h} })
+	return err
+}
+
+// legal checks that the entries are a listing, within the limits.
+func (r *Repository) legal(entries []verifier.TreeEntry) error {
+	check, err := verifier.NewTreeWriter(io.Discard, r.format, r.Limits)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := check.Add(e); err != nil {
+			return r.refuse(err)
+		}
+	}
+	_, err = check.Close()
+	return err
+}
+
+// write writes a tree whose wanted blobs are all of its blobs. What a scribe
+// does with each of them may be wrapped.
+func (r *Repository) write(ctx context.Context, entries []verifier.TreeEntry, blobs []blob, to Target, wrap func(hand) hand) (lfs []string, err error) {
+	out, err := newWriteOut(to, entries)
+	if err != nil {
+		return nil, err
+	}
+	defer out.root.Close()
+	lfs, err = r.blobs(ctx, entries, blobs, func() hand { return wrap(newScribe(r, out)) })
+	if err != nil {
+		return nil, err
+	}
+	return lfs, out.finish()
+}
+
+// listedHand is a [hand] for entries that say already what their blobs hash to.
+type listedHand struct{ hand }
+
+func (h listedHand) blob(e *verifier.TreeEntry, size int64, body io.Reader) (blobSum, error) {
+	sum, err := h.hand.blob(e, size, body)
+	if err == nil {
+		err = asListed(e, sum)
+	}
+	return sum, err
+}
+
+// asListed checks what a blob, whose size and id were found to be those of its
+// entry, has for a sum.
+func asListed(e *verifier.TreeEntry, sum blobSum) error {
+	if sum.sum != e.Sum {
+		return otherBlob(e, "sum")
+	}
+	return nil
+}
+
+func otherBlob(e *verifier.TreeEntry, what string) error {
+	return &RepositoryError{Code: verifier.CorruptObject, What: fmt.Sprintf("%q: blob %s has another %s than is listed", e.Path, e.ID, what)}
 }
 
 // writeOut is a folder that is being filled, through an [os.Root], so that no
