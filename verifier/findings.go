@@ -18,6 +18,7 @@ type Findings struct {
 
 	byCall   map[uint64]*RunFinding
 	outcomes map[TestName]sides
+	kinds    map[TestName]string // of failed tests on the head, where something tells
 	detail   map[TestName]string // excerpts of failed tests on the head, and of suites
 	limit    int                 // of outcomes
 }
@@ -45,10 +46,11 @@ type sides struct{ base, head Outcome }
 const (
 	maxFindings = 1 << 21 // tests of all runs
 	maxShown    = 50      // excerpts kept
+	maxKind     = 32      // bytes of a kind
 )
 
 func newFindings() *Findings {
-	return &Findings{byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]sides{}, detail: map[TestName]string{}, limit: maxFindings}
+	return &Findings{byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]sides{}, kinds: map[TestName]string{}, detail: map[TestName]string{}, limit: maxFindings}
 }
 
 // add applies a row of the evidence.
@@ -104,6 +106,8 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 	side := &s.head
 	if r.Side == SideBase {
 		side = &s.base
+	} else if row.Kind != "" && f.kinds[name] == "" {
+		f.kinds[name] = cut(row.Kind, maxKind)
 	}
 	if *side == "" {
 		*side = row.Outcome

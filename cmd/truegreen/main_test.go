@@ -252,7 +252,7 @@ func TestScriptNames(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
-	topics := []string{"run", "verify", "inspect", "extract", "prove", "key", "init", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
+	topics := []string{"run", "verify", "inspect", "extract", "prove", "export", "key", "init", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
 	for _, s := range scripts {
 		topic, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(s), ".txt"), "_")
 		if !slices.Contains(topics, topic) {
