@@ -396,7 +396,7 @@ func TestDiffMutations(t *testing.T) {
 	t.Parallel()
 	g := newStore(t, "sha1")
 	refused, read := 0, 0
-	for seed := range uint64(16) {
+	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(2, seed))
 		base, head := randomTrees(r, 40)
 		if seed == 0 {
@@ -591,19 +591,6 @@ func TestReadDiffRefuses(t *testing.T) {
 	}
 	if _, err := ReadDiff(strings.NewReader(added), contents(tree{"f": {"100644", "x"}}, tree{"f": {"100644", ""}})); err == nil {
 		t.Error("added, and the base has it")
-	}
-}
-
-// TestReadDiffLongLine: a line beyond the limit is refused, one at it is read.
-func TestReadDiffLongLine(t *testing.T) {
-	t.Parallel()
-	start := "diff --git a/f b/f\nindex " + strings.Repeat("1", 40) + ".." + strings.Repeat("2", 40) + " 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+"
-	long := strings.Repeat("x", maxDiffLine-1)
-	if _, err := ReadDiff(strings.NewReader(start+long+"\n"), nil); err != nil {
-		t.Error(err)
-	}
-	if _, err := ReadDiff(strings.NewReader(start+long+"x\n"), nil); err == nil {
-		t.Error("a line beyond the limit was read")
 	}
 }
 

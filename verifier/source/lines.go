@@ -9,7 +9,7 @@ import (
 // lineReader reads lines that all end in a newline.
 type lineReader struct {
 	in     *bufio.Reader
-	max    int    // bytes of a line, at least of those that need more than in's buffer
+	max    int    // bytes of a line without its newline
 	line   []byte // without its newline, until the next call of next
 	long   []byte // the buffer of lines that are longer than in's
 	number int    // of line, counted from 1
