@@ -20,11 +20,8 @@ import (
 //	os.Args[0] .test               the program's name or arguments, and a string such as .test or -test.
 //	os.Exit in init                or in a variable's initial value, or in a function that these call
 //	syscall.Exit                   also the numbers of the system calls, and those of package unix
-//	runtime.Goexit
-//	go:linkname
-//	import unsafe
-//	import C
-//	plugin.Open
+//	runtime.Goexit, go:linkname, plugin.Open
+//	import unsafe, import C
 //	getenv CI                      also GITHUB_*, TRUEGREEN*, GO_TEST*, BUILD_*
 //	runtime.Caller on _test.go     a comparison with the end of a test file's name
 //	reads /proc                    a string that begins with /proc/
@@ -82,8 +79,11 @@ func addedMarks(base, head []File, in func(name string) bool, read func(*goMarks
 		if ok && len(marks) > 0 {
 			marks = newMarks(readMarks(File{f.Path, before}, read), marks)
 		}
+		seen := make(map[string]int)
 		for _, m := range marks {
-			added = append(added, m.GoAware)
+			if seen[m.What]++; seen[m.What] <= maxGoMarks {
+				added = append(added, m.GoAware)
+			}
 		}
 	}
 	return added
@@ -138,7 +138,13 @@ type goMarks struct {
 	marks   []goMark
 	consts  map[string]string
 	program bool // it mentions the program's name or arguments
+	stdout  bool // it mentions standard output or error
 }
+
+const (
+	maxGoLine  = 256 // bytes of a line that are compared
+	maxGoMarks = 64  // of one What in one file
+)
 
 func readMarks(f File, read func(*goMarks)) []goMark {
 	s := parseGo(f)
@@ -150,10 +156,11 @@ func readMarks(f File, read func(*goMarks)) []goMark {
 		m.marks = append(m.marks, goMark{GoAware: GoAware{f.Path, 1, "not read"}})
 	}
 	ast.Inspect(s.file, func(n ast.Node) bool {
-		if x, ok := n.(ast.Expr); ok && (m.is(x, "os.Args") || m.is(x, "os.Executable")) {
-			m.program = true
+		if x, ok := n.(ast.Expr); ok {
+			m.program = m.program || m.isAny(x, "os.Args", "os.Executable")
+			m.stdout = m.stdout || m.isAny(x, "os.Stdout", "os.Stderr", "os.NewFile")
 		}
-		return !m.program
+		return !m.program || !m.stdout
 	})
 	read(m)
 	sortMarks(m.marks)
@@ -164,7 +171,8 @@ func (m *goMarks) mark(pos token.Pos, what string) {
 	line := m.line(pos)
 	text := ""
 	if line >= 1 && line <= len(m.lines) {
-		text = strings.TrimSpace(m.lines[line-1])
+		text = m.lines[line-1]
+		text = strings.TrimSpace(text[:min(len(text), maxGoLine)])
 	}
 	m.marks = append(m.marks, goMark{GoAware{m.Path, line, what}, text})
 }
@@ -178,7 +186,7 @@ func (s *goSource) is(x ast.Expr, name string) bool {
 		p, ok := x.X.(*ast.Ident)
 		return ok && x.Sel.Name == name[dot+1:] && s.imports[p.Name] == name[:dot]
 	case *ast.Ident:
-		return x.Name == name[dot+1:] && slices.Contains(s.dots, name[:dot])
+		return x.Name == name[dot+1:] && s.dots[name[:dot]]
 	}
 	return false
 }

@@ -63,7 +63,9 @@ func TestGoAwareness(t *testing.T) {
 		{"test files", imports("strings", in(`strings.HasSuffix(frame.File, "_test.go")`), in(`strings.HasSuffix(x, "test.go")`)), "3 runtime.Caller on _test.go"},
 		{"proc", imports("os", in("os.ReadFile(`/proc/self/cmdline`)"), in(`open("/process")`), "// /proc/self"), "3 reads /proc"},
 		{"equal to everything", imports("", `func (T) Equal(any) bool { return true }`, `func Equal(any) bool { return true }`, `func (T) Equal2(any) bool { return true }`, `func (T) Equal(any) bool { return x }`), "3 equal to everything"},
-		{"report", imports("fmt os", in(`fmt.Println("--- PASS: TestA")`), in(`os.Stdout.Write([]byte("\x16x"))`), in(`fmt.Print("x\nPASS\n")`), in(`fmt.Print("PASSED", x)`)), "3 prints a test report\n4 prints a test report\n5 prints a test report"},
+		{"report", imports("fmt os", in(`fmt.Println("--- PASS: TestA")`), in(`os.Stdout.Write([]byte("\x16x"))`), in(`fmt.Print("x\nPASS\n")`), in(`fmt.Print("PASSED", x); fmt.Fprint(&b, "--- PASS")`)), "3 prints a test report\n4 prints a test report\n5 prints a test report"},
+		{"report for another writer", imports("fmt", in(`fmt.Fprint(w, "--- PASS")`)), ""},
+		{"report for a writer", imports("fmt os", `var w = os.Stdout`, in(`fmt.Fprint(w, "--- PASS")`)), "4 prints a test report"},
 		{"line directive", imports("syscall", "//line other.go:100", in(`syscall.Exit(0)`)), "4 syscall.Exit"},
 		{"not read", imports("syscall", in(`syscall.Exit(0)`), "func {"), "1 not read\n3 syscall.Exit"},
 		{"too large", tree("a.go", strings.Repeat("/", maxGoFile+1)), "1 not read"},
@@ -103,6 +105,11 @@ func TestAddedMarks(t *testing.T) {
 	}
 	if got := describeMarks(GoAwareness(tree("b.go", base), tree("a.go", base))); got != "a.go:3 getenv CI\na.go:4 syscall.Exit" {
 		t.Errorf("a new file: %s", got)
+	}
+	many := base + strings.Repeat("func g() { syscall.Exit(1) }\n", 100) + "func f() { os.Getenv(\"CI\") }\n"
+	got := GoAwareness(tree("a.go", base), tree("a.go", many))
+	if len(got) != maxGoMarks+1 || got[len(got)-1] != (GoAware{"a.go", 105, "getenv CI"}) {
+		t.Errorf("of many: %d, the last %v", len(got), got[len(got)-1])
 	}
 }
 

@@ -77,6 +77,8 @@ func (m *goMarks) recovers(d *ast.FuncDecl) {
 		fails := false
 		ast.Inspect(lit.Body, func(n ast.Node) bool {
 			switch n := n.(type) {
+			case *ast.DeferStmt:
+				return false // looked at by itself
 			case *ast.AssignStmt:
 				// got = recover() is for the code that follows to look at.
 				if n.Tok == token.ASSIGN && len(n.Rhs) == 1 && isRecover(n.Rhs[0]) && typeName(n.Lhs[0]) != "_" {
@@ -114,14 +116,18 @@ func isRecover(x ast.Expr) bool {
 	return ok && typeName(call.Fun) == "recover"
 }
 
-// prints marks calls that print a line of a test report.
+// prints marks calls that print a line of a test report: to standard output or
+// error, or to a writer that may be one of them since the file mentions them.
 func (m *goMarks) prints(call *ast.CallExpr) {
 	fun, ok := call.Fun.(*ast.SelectorExpr)
 	switch {
-	case m.isAny(call.Fun, "fmt.Print", "fmt.Printf", "fmt.Println", "fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln",
-		"io.WriteString", "syscall.Write", "golang.org/x/sys/unix.Write"):
-	case ok && (m.isAny(fun.X, "os.Stdout", "os.Stderr")):
+	case m.isAny(call.Fun, "fmt.Print", "fmt.Printf", "fmt.Println", "syscall.Write", "golang.org/x/sys/unix.Write"):
+	case ok && m.isAny(fun.X, "os.Stdout", "os.Stderr"):
 	case typeName(call.Fun) == "print" || typeName(call.Fun) == "println":
+	case m.isAny(call.Fun, "fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "io.WriteString") && len(call.Args) > 0:
+		if _, address := call.Args[0].(*ast.UnaryExpr); address || !m.stdout {
+			return
+		}
 	default:
 		return
 	}

@@ -28,7 +28,7 @@ type goSource struct {
 	file    *ast.File
 	broken  bool
 	imports map[string]string // import paths by the names that the file gives them
-	dots    []string          // import paths of dot imports
+	dots    map[string]bool   // import paths of dot imports
 }
 
 // parseGo parses a Go file, and returns nil if it is too large.
@@ -36,7 +36,7 @@ func parseGo(f File) *goSource {
 	if len(f.Content) > maxGoFile {
 		return nil
 	}
-	s := &goSource{File: f, fset: token.NewFileSet(), imports: make(map[string]string)}
+	s := &goSource{File: f, fset: token.NewFileSet(), imports: make(map[string]string), dots: make(map[string]bool)}
 	var err error
 	s.file, err = parser.ParseFile(s.fset, f.Path, f.Content, parser.ParseComments|parser.SkipObjectResolution)
 	s.broken = err != nil
@@ -47,7 +47,7 @@ func parseGo(f File) *goSource {
 		case spec.Name == nil:
 			s.imports[importName(imported)] = imported
 		case spec.Name.Name == ".":
-			s.dots = append(s.dots, imported)
+			s.dots[imported] = true
 		default:
 			s.imports[spec.Name.Name] = imported
 		}
