@@ -180,15 +180,23 @@ func (m *goMarks) mark(pos token.Pos, what string) {
 // is reports whether an expression names path.Name, whatever the file calls the
 // package.
 func (s *goSource) is(x ast.Expr, name string) bool {
-	dot := strings.LastIndexByte(name, '.')
 	switch x := x.(type) {
 	case *ast.SelectorExpr:
 		p, ok := x.X.(*ast.Ident)
-		return ok && x.Sel.Name == name[dot+1:] && s.imports[p.Name] == name[:dot]
+		return ok && named(name, s.imports[p.Name], x.Sel.Name)
 	case *ast.Ident:
-		return x.Name == name[dot+1:] && s.dots[name[:dot]]
+		if len(s.dots) > 0 {
+			dot := strings.LastIndexByte(name, '.')
+			return x.Name == name[dot+1:] && s.dots[name[:dot]]
+		}
 	}
 	return false
+}
+
+// named reports whether full is path.name.
+func named(full, path, name string) bool {
+	return path != "" && len(full) == len(path)+1+len(name) &&
+		full[:len(path)] == path && full[len(path)] == '.' && full[len(path)+1:] == name
 }
 
 func (s *goSource) isAny(x ast.Expr, names ...string) bool {

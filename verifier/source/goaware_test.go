@@ -140,10 +140,13 @@ func TestGoHarness(t *testing.T) {
 		{"recover and fail", head("fmt", `func TestA(t *testing.T) { defer func() { if recover() == nil { t.Error() } }() }`,
 			`func TestB(t *testing.T) { defer func() { if r := recover(); r != 1 { panic(r) } }() }`,
 			`func TestC(t *testing.T) { var r any; defer func() { r = recover() }() }`,
+			`func TestH(t *testing.T) { ok := true; defer func() { if r := recover(); r != nil { ok = false } }() }`,
 			`func TestD(t *testing.T) { defer func() { require.NotNil(t, recover()) }() }`,
 			`func TestE(t *testing.T) { defer func() { expectPanic(recover()) }() }`,
 			`func TestF(t *testing.T) { defer func() { r := recover(); assert.Equal(t, 1, r) }() }`,
+			`func TestG(t *testing.T) { t.Run("", func(t *testing.T) { defer func() { recover() }(); f(); t.Error("no panic") }) }`,
 			`func helper() { defer func() { recover() }() }`), ""},
+		{"recover after a failure", head("fmt", `func TestA(t *testing.T) { if x { t.Error() }; defer func() { recover() }(); f() }`), "3 recover without a failure"},
 		{"not read", head("os", "func {"), "1 not read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -62,11 +62,18 @@ func (m *goMarks) runs(d *ast.FuncDecl) bool {
 }
 
 // recovers marks deferred functions in a test that end a panic and neither look
-// at it nor fail the test: the recovered value is dropped.
+// at it nor fail the test: the recovered value is dropped. It is no mark if the
+// last statement of the block that defers fails the test: a panic is expected.
 func (m *goMarks) recovers(d *ast.FuncDecl) {
+	expected := make(map[ast.Stmt]bool)
 	ast.Inspect(d, func(n ast.Node) bool {
+		if block, ok := n.(*ast.BlockStmt); ok && len(block.List) > 0 && fails(block.List[len(block.List)-1]) {
+			for _, statement := range block.List {
+				expected[statement] = true
+			}
+		}
 		statement, ok := n.(*ast.DeferStmt)
-		if !ok {
+		if !ok || expected[statement] {
 			return true
 		}
 		lit, ok := statement.Call.Fun.(*ast.FuncLit)
@@ -74,41 +81,55 @@ func (m *goMarks) recovers(d *ast.FuncDecl) {
 			return true
 		}
 		var pos token.Pos
-		fails := false
+		handled := false
 		ast.Inspect(lit.Body, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.DeferStmt:
 				return false // looked at by itself
 			case *ast.AssignStmt:
-				// got = recover() is for the code that follows to look at.
-				if n.Tok == token.ASSIGN && len(n.Rhs) == 1 && isRecover(n.Rhs[0]) && typeName(n.Lhs[0]) != "_" {
-					fails = true
+				// Something is kept for the code that follows to look at.
+				if n.Tok == token.ASSIGN && typeName(n.Lhs[0]) != "_" {
+					handled = true
 				}
 			case *ast.CallExpr:
 				switch {
 				case isRecover(n):
 					pos = n.Pos()
 				case typeName(n.Fun) == "panic" || checks(typeName(n.Fun)):
-					fails = true
+					handled = true
 				default:
 					fun, ok := n.Fun.(*ast.SelectorExpr)
 					if ok && (failing(fun.Sel.Name) || oneOf(goCheckPackages, typeName(fun.X))) {
-						fails = true
+						handled = true
 					}
 					for _, arg := range n.Args {
 						if isRecover(arg) {
-							fails = true // whoever gets it
+							handled = true // whoever gets it
 						}
 					}
 				}
 			}
 			return true
 		})
-		if pos.IsValid() && !fails {
+		if pos.IsValid() && !handled {
 			m.mark(pos, "recover without a failure")
 		}
 		return true
 	})
+}
+
+// fails reports whether a statement is a call that fails the test.
+func fails(statement ast.Stmt) bool {
+	x, ok := statement.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := x.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	fun, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && failing(fun.Sel.Name)
 }
 
 func isRecover(x ast.Expr) bool {
