@@ -19,6 +19,8 @@ const ConfigFile = ".truegreen.yaml"
 const (
 	FormatGo    = "go"    // the stream of go test -json on standard output
 	FormatJUnit = "junit" // a JUnit XML report in a file
+	FormatTAP   = "tap"   // a TAP stream on standard output
+	FormatCTRF  = "ctrf"  // a CTRF JSON report in a file
 	FormatExit  = "exit"  // nothing but an exit code
 )
 

@@ -166,6 +166,14 @@ func (c *collector) name(n int) bool {
 	return true
 }
 
+// cutName bounds a name.
+func (c *collector) cutName(name string) string {
+	if len(name) > maxName {
+		c.signal(sigNameCut, "", "", cut(name, 64))
+	}
+	return cut(name, maxName)
+}
+
 func (c *collector) exceed(limit string) {
 	if c.limit == "" {
 		c.limit = limit
