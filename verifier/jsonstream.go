@@ -21,6 +21,7 @@ type jsonStream struct {
 	in    *bufio.Reader
 	total int64
 	depth int
+	kept  []byte   // of a string
 	char  [12]byte // a character of a string
 	raw   [12]byte // an escape, or two that are one character
 }
@@ -188,11 +189,10 @@ func (s *jsonStream) str(what string, keep int) (text string, whole bool, err er
 	if err := s.token('"', what); err != nil {
 		return "", false, err
 	}
-	var kept []byte
-	whole = true
+	s.kept, whole = s.kept[:0], true
 	add := func(part []byte) {
-		if len(kept) < keep {
-			kept = append(kept, part...)
+		if len(s.kept) < keep {
+			s.kept = append(s.kept, part...)
 		} else {
 			whole = false
 		}
@@ -203,7 +203,7 @@ func (s *jsonStream) str(what string, keep int) (text string, whole bool, err er
 		case err != nil:
 			return "", false, err
 		case c == '"':
-			return string(kept), whole, nil
+			return string(s.kept), whole, nil
 		case c < ' ':
 			return "", false, malformed("a control character in a string")
 		case c == '\\':
