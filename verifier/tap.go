@@ -37,12 +37,16 @@ const maxTAPDepth = 64 // levels of subtests, the outermost included
 // An incomplete reading and a signal that disqualifies come of: no line of TAP
 // at all (report-missing); no plan, "Bail out!", or a subtest without a test
 // point (suite-unfinished); fewer test points than planned
-// (fewer-tests-than-declared); and report-malformed: more of them, a number out
-// of order, a second plan, one between test points, a version that is not the
-// first line or not known, YAML that does not end or is not indented, and a
-// last line without an end, which may have been cut. After "Bail out!", at any
-// indentation, nothing is read. A passing test point of a subtest with
-// failures is failed-test-in-passing-suite.
+// (fewer-tests-than-declared); and report-malformed: more of them, a number
+// that is not the test point's place, a second plan, one between test points, a
+// version that is not the first line or not known, YAML that does not end or is
+// not indented, and a last line without an end, which may have been cut. After
+// "Bail out!", at any indentation, nothing is read. A passing test point of a
+// subtest with failures is failed-test-in-passing-suite.
+//
+// One fault is no more than impossible-order: a number that is too low, outside
+// of subtests. The runner of Node.js 20 writes it for a file without tests,
+// whose test point has the number of the file. The plan still holds.
 //
 // Comments, pragmas and empty lines say nothing. The format allows other lines
 // between its own; they, and lines of more than 1 MiB, are counted as unparsed.
@@ -257,12 +261,15 @@ func (t *tapReader) test(depth int, p tapPoint) {
 	case b.late:
 		t.malformed(depth, "a plan between test points")
 	}
-	if p.number < 0 {
-		p.number = b.number + 1
-	} else if p.number != b.number+1 {
-		t.malformed(depth, "test point %d, where %d was to come", p.number, b.number+1)
+	switch {
+	case p.number < 0:
+		p.number = b.points
+	case p.number == b.points:
+	case p.number < b.points && depth == 0:
+		t.note(sigImpossibleOrder, b.suite, -1, fmt.Sprintf("line %d: test point %d, where %d was to come", t.lines, p.number, b.points))
+	default:
+		t.malformed(depth, "test point %d, where %d was to come", p.number, b.points)
 	}
-	b.number = p.number
 	if p.name == "" && len(t.open) > depth+1 {
 		p.name = t.suites[t.open[depth+1].suite].name
 	}
