@@ -19,6 +19,8 @@ const ConfigFile = ".truegreen.yaml"
 const (
 	FormatGo    = "go"    // the stream of go test -json on standard output
 	FormatJUnit = "junit" // a JUnit XML report in a file
+	FormatTAP   = "tap"   // a TAP stream on standard output
+	FormatCTRF  = "ctrf"  // a CTRF JSON report in a file
 	FormatExit  = "exit"  // nothing but an exit code
 )
 
@@ -37,9 +39,10 @@ const (
 
 	maxImage = 256 // bytes
 
-	defaultReport = "report.xml"
-	defaultLevel  = 3
-	maxLevel      = 4
+	defaultReport     = "report.xml"
+	defaultReportCTRF = "report.json"
+	defaultLevel      = 3
+	maxLevel          = 4
 )
 
 // The networks of a test command.
@@ -76,8 +79,8 @@ type TestEntry struct {
 	Name    string   `json:"name"`             // [a-z0-9][a-z0-9-]{0,31}, unique
 	Run     []string `json:"run"`              // the arguments, without a shell
 	Dir     string   `json:"dir"`              // where, relative to the tree's root
-	Format  string   `json:"format"`           // go, junit or exit
-	Report  string   `json:"report,omitempty"` // junit: the report's file name
+	Format  string   `json:"format"`           // go, junit, tap, ctrf or exit
+	Report  string   `json:"report,omitempty"` // junit, ctrf: the report's file name
 	Timeout int      `json:"timeout_s"`
 	Env     []string `json:"env,omitempty"`     // NAME=value, sorted by name
 	Paths   []string `json:"paths,omitempty"`   // run only if a changed path matches; see [MatchPath]
@@ -220,16 +223,16 @@ func (e *TestEntry) check(at string) error {
 		return fieldErrorf(at+".dir", "%q %v", e.Dir, err)
 	}
 	switch e.Format {
-	case FormatJUnit:
+	case FormatJUnit, FormatCTRF:
 		if !isFileName(e.Report) {
 			return fieldErrorf(at+".report", "%q is not a file name of letters, digits and . _ -", e.Report)
 		}
-	case FormatGo, FormatExit:
+	case FormatGo, FormatTAP, FormatExit:
 		if e.Report != "" {
-			return fieldErrorf(at+".report", "only format junit has one")
+			return fieldErrorf(at+".report", "only formats junit and ctrf have one")
 		}
 	default:
-		return fieldErrorf(at+".format", "%q is not go, junit or exit", e.Format)
+		return fieldErrorf(at+".format", "%q is not go, junit, tap, ctrf or exit", e.Format)
 	}
 	if e.Timeout < 1 || e.Timeout > maxTimeout {
 		return fieldErrorf(at+".timeout", "not between 1s and 6h")

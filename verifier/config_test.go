@@ -25,6 +25,9 @@ test:
     connect: ["[::1]:5432", 127.0.0.1:6379, 127.0.0.1:5432]
     network: none
   - {name: lint, run: [make, lint], timeout: 90s}
+  - {name: tap, run: [node, --test], format: tap}
+  - {name: ctrf, run: [npx, jest], format: ctrf}
+  - {name: ctrf-2, run: [npx, jest], format: ctrf, report: ctrf.json}
 prepare:
   run: [[go, mod, download], [go, mod, verify]]
   secrets: [NPM_TOKEN, ABC]
@@ -48,7 +51,10 @@ func TestParseConfig(t *testing.T) {
 		`{"name":"unit","run":["go","test","./..."],"dir":".","format":"go","timeout_s":600},` +
 		`{"name":"web-1","run":["npm","test",""],"dir":"web/app","format":"junit","report":"junit.xml","timeout_s":5400,` +
 		`"env":["A=x=y","A_B=1","LANG=C"],"paths":["web/**","pack?ge*.json"],"connect":["127.0.0.1:5432","127.0.0.1:6379","[::1]:5432"]},` +
-		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90}],` +
+		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90},` +
+		`{"name":"tap","run":["node","--test"],"dir":".","format":"tap","timeout_s":600},` +
+		`{"name":"ctrf","run":["npx","jest"],"dir":".","format":"ctrf","report":"report.json","timeout_s":600},` +
+		`{"name":"ctrf-2","run":["npx","jest"],"dir":".","format":"ctrf","report":"ctrf.json","timeout_s":600}],` +
 		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"vcs":["10.0.0.7","a-b.example.com","git.example.com"],"network":false},` +
 		`"isolation":{"level":2,"image":"registry.example.com:5000/go@sha256:00"},` +
 		`"limits":{"pids":512,"memory_bytes":4294967296,"cpu_milli":1500,"disk_bytes":1073741824,"output_bytes":65536}}`
@@ -150,8 +156,10 @@ func TestParseConfigErrors(t *testing.T) {
 		{entry + "    dir: a\\b\n", `4: test[0].dir: "a\\b" is not a clean relative path`},
 		{entry + "    dir: ../a\n", `4: test[0].dir: "../a" leaves the tree`},
 		{entry + "    dir: ..\n", `4: test[0].dir: ".." leaves the tree`},
-		{entry + "    format: tap\n", `4: test[0].format: "tap" is not go, junit or exit`},
-		{entry + "    report: x.xml\n", "4: test[0].report: only format junit has one"},
+		{entry + "    format: TAP\n", `4: test[0].format: "TAP" is not go, junit, tap, ctrf or exit`},
+		{entry + "    report: x.xml\n", "4: test[0].report: only formats junit and ctrf have one"},
+		{entry + "    format: tap\n    report: x.tap\n", "5: test[0].report: only formats junit and ctrf have one"},
+		{entry + "    format: ctrf\n    report: a/b.json\n", `5: test[0].report: "a/b.json" is not a file name`},
 		{entry + "    format: junit\n    report: a/b\n", `5: test[0].report: "a/b" is not a file name`},
 		{entry + "    format: junit\n    report: .x\n", `5: test[0].report: ".x" is not a file name`},
 		{entry + "    timeout: 10\n", "4: test[0].timeout: not a duration, such as 90s or 10m"},

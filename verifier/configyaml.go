@@ -26,8 +26,10 @@ const (
 //	  - name: unit               # [a-z0-9][a-z0-9-]{0,31}, unique
 //	    run: [go, test, ./...]   # the arguments, without a shell
 //	    dir: sub/dir             # default: the root of the tree
-//	    format: go               # go, junit or exit; default: go for go test, else exit
-//	    report: report.xml       # junit: a file name below $TRUEGREEN_OUT
+//	    format: go               # go, junit, tap, ctrf or exit; default: go for go test,
+//	                             # else exit
+//	    report: report.xml       # junit, ctrf: a file name below $TRUEGREEN_OUT; default:
+//	                             # report.xml, for ctrf report.json
 //	    timeout: 10m             # at most 6h
 //	    env: {NAME: value}
 //	    paths: ["**/*.go"]       # run only if a changed path matches
@@ -286,8 +288,12 @@ func (d *configDecoder) entry(v yamlValue) TestEntry {
 	if e.Format == "" {
 		e.Format = DefaultFormat(e.Run)
 	}
-	if e.Format == FormatJUnit && e.Report == "" {
+	switch {
+	case e.Report != "":
+	case e.Format == FormatJUnit:
 		e.Report = defaultReport
+	case e.Format == FormatCTRF:
+		e.Report = defaultReportCTRF
 	}
 	return e
 }

@@ -404,14 +404,6 @@ func (j *junitReader) abandon() {
 	}
 }
 
-// cutName bounds a name.
-func (j *junitReader) cutName(name string) string {
-	if len(name) > maxName {
-		j.signal(sigNameCut, "", "", cut(name, 64))
-	}
-	return cut(name, maxName)
-}
-
 func attribute(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name && a.Name.Space == "" {

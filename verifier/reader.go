@@ -58,13 +58,13 @@ const (
 
 // A Test is one occurrence of one test in a report.
 type Test struct {
-	// Suite is the import path of a Go test. In JUnit it is the report's name,
-	// if there are several, and the names of the enclosing suites, joined by
-	// slashes. Two suites may join to the same name; ordinals keep their tests
-	// apart.
+	// Suite is the import path of a Go test. In JUnit, CTRF and TAP it is the
+	// report's name, if there are several, and the names of the enclosing suites
+	// or subtests, joined by slashes. Two suites may join to the same name;
+	// ordinals keep their tests apart.
 	Suite string
-	// Name is the Go test's full name, or JUnit's classname and name joined by
-	// a dot.
+	// Name is the Go test's full name, JUnit's classname and name joined by a
+	// dot, or the name that CTRF or TAP gives.
 	Name string
 	// Ordinal counts the earlier occurrences of the same suite and name.
 	Ordinal int
@@ -77,7 +77,9 @@ type Test struct {
 	Detail string
 }
 
-// A Suite is a Go package or a JUnit testsuite element.
+// A Suite is a Go package, a JUnit testsuite element, a subtest in TAP or its
+// outermost level, or what tests in CTRF name as their suite. Only a subtest can
+// be a Skip: one that failed and is to do.
 type Suite struct {
 	Name    string
 	Outcome Outcome
@@ -97,7 +99,7 @@ type Suite struct {
 // of the stream can tell them apart. Times and durations in reports are claims
 // and are not read.
 type Reading struct {
-	Format   string // go, junit, exit
+	Format   string // go, junit, tap, ctrf, exit
 	Tests    []Test // in the order of their start
 	Suites   []Suite
 	Signals  []Signal
@@ -164,6 +166,14 @@ func (c *collector) name(n int) bool {
 	}
 	c.names += n
 	return true
+}
+
+// cutName bounds a name.
+func (c *collector) cutName(name string) string {
+	if len(name) > maxName {
+		c.signal(sigNameCut, "", "", cut(name, 64))
+	}
+	return cut(name, maxName)
 }
 
 func (c *collector) exceed(limit string) {

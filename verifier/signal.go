@@ -11,7 +11,7 @@ package verifier
 //	no-test-files                   a package without test files
 //	no-tests-to-run                 a package whose binary says that it had nothing to run
 //	no-test-ran                     a package or suite that ended without a test
-//	suite-unfinished *              a package started and did not end
+//	suite-unfinished *              a package or suite started and did not end
 //	result-without-report *         a test's result came without the test's report line:
 //	                                it is the end of the process that was taken for it
 //	pass-without-summary *          a package passed without the final PASS of its binary
@@ -33,7 +33,7 @@ package verifier
 //	unparsed-input                  lines that the format does not allow
 //	unknown-action                  events of a kind that this version does not know
 //	exit-code-only                  nothing but an exit code was there to read
-//	report-missing *                there is no report
+//	report-missing *                there is no report, or no line of one
 //	report-malformed *              a report is not well-formed, or cannot be read to its end
 //	report-not-junit *              a report is something else than JUnit XML
 //	limit-exceeded *                the report is beyond a limit of the reader
