@@ -87,9 +87,9 @@ type ctrfReport struct {
 	Report json.RawMessage `json:"truegreen"`
 }
 
-// A ctrfTest is a test as CTRF has it. The duration must be there, and is 0: what
+// A ctrfRow is a test as CTRF has it. The duration must be there, and is 0: what
 // a report says of the time of a test is not read.
-type ctrfTest struct {
+type ctrfRow struct {
 	Name      string     `json:"name"`
 	Status    string     `json:"status"`
 	Duration  int        `json:"duration"`
@@ -120,7 +120,7 @@ func (e *export) ctrf() error {
 		Tests: len(e.names) + 1, Passed: e.counts.Pass, Failed: e.counts.Fail + e.counts.Unfinished, Skipped: e.counts.Skip,
 		Suites: e.suites + 1, Start: start, Stop: stop, Duration: stop - start,
 	}
-	verdict := ctrfTest{Name: "truegreen verdict", Status: "passed", Suite: []string{"truegreen"}, RawStatus: string(e.Verdict())}
+	verdict := ctrfRow{Name: "truegreen verdict", Status: "passed", Suite: []string{"truegreen"}, RawStatus: string(e.Verdict())}
 	if e.Verdict() == Verified {
 		sum.Passed++
 	} else {
@@ -153,8 +153,8 @@ func (e *export) ctrf() error {
 }
 
 // ctrfOf returns a test as CTRF has it, where a name must not be empty.
-func ctrfOf(t *exportedTest) *ctrfTest {
-	c := ctrfTest{
+func ctrfOf(t *exportedTest) *ctrfRow {
+	c := ctrfRow{
 		Name: cmp.Or(t.Name, "(no name)"), Suite: []string{t.Entry}, RawStatus: string(t.Outcome),
 		Message: changeText[t.Change], Trace: t.Excerpt,
 	}
