@@ -19,14 +19,14 @@ import (
 // commit's id.
 type treeFile struct{ mode, content string }
 
-type tree map[string]treeFile
+type fileTree map[string]treeFile
 
-func (t tree) content(path string) ([]byte, bool) {
+func (t fileTree) content(path string) ([]byte, bool) {
 	f, ok := t[path]
 	return []byte(f.content), ok
 }
 
-func contents(base, head tree) func(side, path string) ([]byte, bool) {
+func contents(base, head fileTree) func(side, path string) ([]byte, bool) {
 	return func(side, path string) ([]byte, bool) {
 		if side == Base {
 			return base.content(path)
@@ -66,10 +66,10 @@ func (g *gitStore) git(stdin string, args ...string) string {
 }
 
 // diff commits both trees and returns the patch, with so many lines around.
-func (g *gitStore) diff(base, head tree, context int) string {
+func (g *gitStore) diff(base, head fileTree, context int) string {
 	g.t.Helper()
 	var in bytes.Buffer
-	for i, t := range []tree{base, head} {
+	for i, t := range []fileTree{base, head} {
 		fmt.Fprintf(&in, "commit refs/heads/t%d\ncommitter C <c@example.org> 1700000000 +0000\ndata 1\nx\ndeleteall\n", i)
 		for path, f := range t {
 			if f.mode == "160000" {
@@ -91,7 +91,7 @@ func quoteAlways(path string) string {
 }
 
 // everyChange are two trees that differ in every way that a patch expresses.
-func everyChange(digits int) (base, head tree) {
+func everyChange(digits int) (base, head fileTree) {
 	one, two := strings.Repeat("1", digits), strings.Repeat("2", digits)
 	lines := func(n int, edit map[int]string) string {
 		var b strings.Builder
@@ -104,7 +104,7 @@ func everyChange(digits int) (base, head tree) {
 		}
 		return b.String()
 	}
-	base = tree{
+	base = fileTree{
 		"kept": {"100644", "same\n"}, "edited": {"100644", lines(60, nil)}, "deleted": {"100644", "gone\ntoo\n"}, "deleted empty": {"100644", ""},
 		"mode": {"100644", "#!/bin/sh\n"}, "mode and content": {"100755", "a\n"}, "to link": {"100644", "kept\n"}, "from link": {"120000", "kept"},
 		"link": {"120000", "kept"}, "binary": {"100644", "\x00\x01" + strings.Repeat("abc\xff", 3000)}, "binary to text": {"100644", "a\x00"},
@@ -114,7 +114,7 @@ func everyChange(digits int) (base, head tree) {
 		"a b/a": {"100644", "1\n"}, "module": {"160000", one}, "module gone": {"160000", one}, "module to file": {"160000", one},
 		"emptied": {"100644", "1\n2\n"}, "filled": {"100644", ""}, "long": {"100644", strings.Repeat("x", 200<<10) + "\n"},
 	}
-	head = tree{
+	head = fileTree{
 		"kept": {"100644", "same\n"}, "edited": {"100644", lines(60, map[int]string{2: "", 20: "new\nlines\n", 21: "", 40: "line 40\nmore\n", 59: "x\n"})},
 		"mode": {"100755", "#!/bin/sh\n"}, "mode and content": {"100644", "b\n"}, "to link": {"120000", "kept"}, "from link": {"100644", "kept\n2\n"},
 		"link": {"120000", "edited"}, "binary": {"100644", "\x00\x02" + strings.Repeat("abd\xff", 3000)}, "binary to text": {"100644", "a\n"}, "new binary": {"100755", "\x00\xff\xfe"},
@@ -129,7 +129,7 @@ func everyChange(digits int) (base, head tree) {
 
 // wantChanges is what a patch without context says, read in another way: it
 // has the lines in the heads of its hunks, and modes tell the rest.
-func wantChanges(t testing.TB, bare string, base, head tree) []Change {
+func wantChanges(t testing.TB, bare string, base, head fileTree) []Change {
 	t.Helper()
 	var want []Change
 	for path := range union(base, head) {
@@ -182,7 +182,7 @@ func wantChanges(t testing.TB, bare string, base, head tree) []Change {
 	return want
 }
 
-func union(trees ...tree) map[string]bool {
+func union(trees ...fileTree) map[string]bool {
 	all := map[string]bool{}
 	for _, t := range trees {
 		for path := range t {
@@ -205,7 +205,7 @@ func (r *oneLine) Read(p []byte) (int, error) {
 }
 
 // checkDiff reads a patch with all, some and no contents, and compares.
-func checkDiff(t *testing.T, g *gitStore, base, head tree) (patch string, changes []Change) {
+func checkDiff(t *testing.T, g *gitStore, base, head fileTree) (patch string, changes []Change) {
 	t.Helper()
 	patch = g.diff(base, head, 3)
 	want := wantChanges(t, g.diff(base, head, 0), base, head)
@@ -329,8 +329,8 @@ func editText(r *rand.Rand, s string) string {
 }
 
 // randomTrees are two trees that share most of their paths.
-func randomTrees(r *rand.Rand, digits int) (base, head tree) {
-	base, head = tree{}, tree{}
+func randomTrees(r *rand.Rand, digits int) (base, head fileTree) {
+	base, head = fileTree{}, fileTree{}
 	names := []string{"a", "b c", "d/e", "d.x", "d/f g/h", "\xc3\xa9", "q\"\\", "t\tx", "z"}
 	file := func() treeFile {
 		switch r.IntN(12) {
@@ -463,7 +463,7 @@ func TestDiffMutations(t *testing.T) {
 // TestReadDiffTrue: a patch that is well-formed, and not the one of the files.
 func TestReadDiffTrue(t *testing.T) {
 	t.Parallel()
-	base, head := tree{}, tree{}
+	base, head := fileTree{}, fileTree{}
 	for _, test := range []struct {
 		name, base, head, hunks string
 		ok                      bool
@@ -586,10 +586,10 @@ func TestReadDiffRefuses(t *testing.T) {
 	}
 	// What the patch says is not there.
 	added := "diff --git a/f b/f\nnew file mode 100644\nindex " + none + ".." + blobID(nil, 40) + "\n"
-	if _, err := ReadDiff(strings.NewReader(added), contents(tree{}, tree{"f": {"100644", ""}})); err != nil {
+	if _, err := ReadDiff(strings.NewReader(added), contents(fileTree{}, fileTree{"f": {"100644", ""}})); err != nil {
 		t.Error(err)
 	}
-	if _, err := ReadDiff(strings.NewReader(added), contents(tree{"f": {"100644", "x"}}, tree{"f": {"100644", ""}})); err == nil {
+	if _, err := ReadDiff(strings.NewReader(added), contents(fileTree{"f": {"100644", "x"}}, fileTree{"f": {"100644", ""}})); err == nil {
 		t.Error("added, and the base has it")
 	}
 }
