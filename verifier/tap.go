@@ -101,7 +101,6 @@ type tapBlock struct {
 	suite  int
 	tests  int // len(Tests) at its start
 	points int
-	number int  // of the last test point
 	plan   int  // -1 without one
 	late   bool // the plan came after test points
 	failed int  // test points that failed
