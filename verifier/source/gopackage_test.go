@@ -351,7 +351,7 @@ func TestBuildsLikeGo(t *testing.T) {
 	files := readGoFiles(t, goroot(t), func(p string) bool {
 		return strings.HasSuffix(p, ".go") && (strings.HasPrefix(p, "os/") || strings.HasPrefix(p, "internal/") || strings.HasPrefix(p, "runtime/"))
 	})
-	lines := []string{"//go:build linux", "//go:build !linux", "// +build windows", "// +build !windows,!cgo linux", "//go:build (", "// text", "",
+	lines := []string{"//go:build linux", "//go:build !linux", "//go:build go1.0", "//go:build go1.1", "//go:build go1.09 || go1.9", "// +build windows", "// +build !windows,!cgo linux", "//go:build (", "// text", "",
 		"/* text */", "/*", "//go:build ignore", "*/", " //go:build darwin", "/* x */ //go:build ignore", "//go:build", "\ufeff//go:build plan9", "//+build ignore", "var x = 1 //go:build ignore"}
 	for i := range len(lines) * len(lines) * len(lines) {
 		n := len(lines)
