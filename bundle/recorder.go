@@ -112,6 +112,12 @@ type RecordedCall struct {
 	ended   bool
 }
 
+// Number returns the number of the call, counted from 1.
+func (c *RecordedCall) Number() uint64 {
+	n, _ := c.receipt.Call.Uint64() // made by Begin
+	return n
+}
+
 // Begin records that a call starts.
 func (r *Recorder) Begin(args *receipts.Args) (*RecordedCall, error) {
 	args.V = receipts.DocumentVersion

@@ -33,15 +33,18 @@ const (
 type Args struct {
 	V       int      `json:"v"`
 	Tool    string   `json:"tool"`
-	Name    string   `json:"name,omitempty"`   // of the plan's entry
-	Side    string   `json:"side,omitempty"`   // "base" or "head"
-	Round   int      `json:"round,omitempty"`  // 1 for the first run of an entry on a side
-	Format  string   `json:"format,omitempty"` // of what the command puts out
+	Name    string   `json:"name,omitempty"`    // of the plan's entry
+	Side    string   `json:"side,omitempty"`    // "base", "head", or one of the two mixed trees, "hybrid" and "restored"
+	Round   int      `json:"round,omitempty"`   // counts the runs of an entry on a side, from 1
+	Purpose string   `json:"purpose,omitempty"` // of a run that is not the plain command
+	Package Bytes    `json:"package,omitempty"` // the only Go package that the run is about
+	Format  string   `json:"format,omitempty"`  // of what the command puts out
 	Argv    []Bytes  `json:"argv"`
 	Dir     Bytes    `json:"dir"`
-	Env     []Bytes  `json:"env"`            // the complete environment, NAME=value, sorted
-	Patch   Digest   `json:"patch"`          // of the patch document
-	Tree    *Digest  `json:"tree,omitempty"` // tree hash in Git's SHA-256 object format
+	Env     []Bytes  `json:"env"`              // the complete environment, NAME=value, sorted
+	Patch   Digest   `json:"patch"`            // of the patch document
+	Tree    *Digest  `json:"tree,omitempty"`   // tree hash in Git's SHA-256 object format
+	Inputs  []File   `json:"inputs,omitempty"` // beside the tree: what was laid over it, or built before
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
 }
 

@@ -81,8 +81,9 @@ func TestArtifacts(t *testing.T) {
 
 // Every member, set.
 const (
-	fullArgs = `{"v":1,"tool":"test","name":"unit","side":"head","round":2,"format":"gotest","argv":["go",{"b64":"/w=="}],"dir":"sub","env":["A=b"],` +
+	fullArgs = `{"v":1,"tool":"test","name":"unit","side":"head","round":2,"purpose":"repeat","package":"p","format":"gotest","argv":["go",{"b64":"/w=="}],"dir":"sub","env":["A=b"],` +
 		`"patch":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","tree":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",` +
+		`"inputs":[{"name":"/overlay/overlay.json","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":1}],` +
 		`"sandbox":{"min_level":3,"network":"none","connect":["127.0.0.1:5432"],"mounts":["ro /usr"],"wall_s":600,"pids":512,"memory_bytes":1,"cpu_milli":1500,"output_bytes":2,"disk_bytes":3,"inodes":4,"files":5,"file_bytes":6}}`
 	fullResult = `{"v":1,"state":"signaled","exit":0,"signal":"SIGKILL","why":"out of memory","start_ms":1,"end_ms":2,"cpu_ms":3,"peak_memory_bytes":4,` +
 		`"stdout":{"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","bytes":9,"kept":5},` +

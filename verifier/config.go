@@ -71,6 +71,8 @@ type Config struct {
 	Prepare   PrepareConfig   `json:"prepare"`
 	Isolation IsolationConfig `json:"isolation"`
 	Limits    LimitsConfig    `json:"limits"`
+	Evidence  EvidenceConfig  `json:"evidence"`
+	Integrity IntegrityConfig `json:"integrity"`
 	Shallow   string          `json:"shallow,omitempty"` // "" or "empty"
 }
 
@@ -117,6 +119,8 @@ func DefaultConfig() Config {
 		V:         receipts.DocumentVersion,
 		Prepare:   PrepareConfig{Network: true},
 		Isolation: IsolationConfig{Level: defaultLevel},
+		Evidence:  defaultEvidence,
+		Integrity: defaultIntegrity,
 	}
 }
 
@@ -178,6 +182,12 @@ func (c *Config) check() error {
 		}
 	}
 	if err := c.Prepare.check(); err != nil {
+		return err
+	}
+	if err := c.Evidence.check(); err != nil {
+		return err
+	}
+	if err := c.Integrity.check(); err != nil {
 		return err
 	}
 	if c.Shallow != ShallowRefuse && c.Shallow != ShallowEmpty {

@@ -57,7 +57,7 @@ func TestParseConfig(t *testing.T) {
 		`{"name":"ctrf-2","run":["npx","jest"],"dir":".","format":"ctrf","report":"ctrf.json","timeout_s":600}],` +
 		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"vcs":["10.0.0.7","a-b.example.com","git.example.com"],"network":false},` +
 		`"isolation":{"level":2,"image":"registry.example.com:5000/go@sha256:00"},` +
-		`"limits":{"pids":512,"memory_bytes":4294967296,"cpu_milli":1500,"disk_bytes":1073741824,"output_bytes":65536}}`
+		`"limits":{"pids":512,"memory_bytes":4294967296,"cpu_milli":1500,"disk_bytes":1073741824,"output_bytes":65536},` + defaultTail + `}`
 	if string(doc) != want {
 		t.Errorf("document\n%s\nwant\n%s", doc, want)
 	}
@@ -66,6 +66,10 @@ func TestParseConfig(t *testing.T) {
 		t.Errorf("parsed again: %+v, %v", again, err)
 	}
 }
+
+// defaultTail is what a configuration document has of evidence and integrity where
+// the file does not say anything.
+const defaultTail = `"evidence":{"level":1,"reruns":5,"mutants":40,"budget_s":1800},"integrity":{"removed":"fail","newly_skipped":"fail","still_failing":"fail","zero_tests":"fail","weakened":"warn","unstable":"warn","harness_touched":"warn","ci_touched":"warn","build_touched":"warn","golden_touched":"warn","tooling_touched":"warn","test_aware":"warn","fails_base_tests":"warn","no_fail_to_pass":"warn","not_executed":"warn","survived":"warn"}`
 
 func TestParseConfigDefault(t *testing.T) {
 	t.Parallel()
@@ -76,8 +80,39 @@ func TestParseConfigDefault(t *testing.T) {
 		}
 	}
 	doc, err := DefaultConfig().Document()
-	if want := `{"v":1,"prepare":{"network":true},"isolation":{"level":3},"limits":{}}`; err != nil || string(doc) != want {
+	if want := `{"v":1,"prepare":{"network":true},"isolation":{"level":3},"limits":{},` + defaultTail + `}`; err != nil || string(doc) != want {
 		t.Errorf("document %s, %v", doc, err)
+	}
+}
+
+func TestParseConfigEvidence(t *testing.T) {
+	t.Parallel()
+	c, err := ParseConfig([]byte("evidence: {level: L4, reruns: 1, mutants: 7, budget: 90s, tests: [spec/**], unstable: [\"TestFlaky*\"]}\n" +
+		"integrity: {removed: warn, newly-skipped: ignore, zero-tests: fail, harness-touched: fail}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultConfig()
+	want.Evidence = EvidenceConfig{Level: 4, Reruns: 1, Mutants: 7, Budget: 90, Tests: []string{"spec/**"}, Unstable: []string{"TestFlaky*"}}
+	want.Integrity.Removed, want.Integrity.NewlySkipped, want.Integrity.Harness = PolicyWarn, PolicyIgnore, PolicyFail
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("%+v", c)
+	}
+	for file, part := range map[string]string{
+		"evidence: {level: 3}\n":                      "evidence.level: not a string",
+		"evidence: {level: L5}\n":                     "is not one of L0 to L4",
+		"evidence: {level: l1}\n":                     "is not one of L0 to L4",
+		"evidence: {reruns: 0}\n":                     "evidence.reruns: 0",
+		"evidence: {budget: 7h}\n":                    "evidence.budget: not between",
+		"evidence: {levels: L1}\n":                    "nearest known one is \"level\"",
+		"evidence: {tests: []}\n":                     "evidence.tests",
+		"integrity: {removed: never}\n":               "integrity.removed: \"never\" is not fail, warn or ignore",
+		"integrity: {harness: fail}\n":                "integrity.harness: unknown key",
+		"integrity: {removed: warn, removed: fail}\n": "removed",
+	} {
+		if _, err := ParseConfig([]byte(file)); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: %v, want %q", file, err, part)
+		}
 	}
 }
 
@@ -267,7 +302,7 @@ func TestParseConfigErrors(t *testing.T) {
 
 func TestParseConfigDocumentErrors(t *testing.T) {
 	t.Parallel()
-	const tail = `"prepare":{"network":true},"isolation":{"level":3},"limits":{}}`
+	const tail = `"prepare":{"network":true},"isolation":{"level":3},"limits":{},` + defaultTail + `}`
 	entry := func(rest string) string {
 		return `{"v":1,"test":[{"name":"a","run":["x"],` + rest + `}],` + tail
 	}
@@ -283,6 +318,15 @@ func TestParseConfigDocumentErrors(t *testing.T) {
 		{strings.Replace(good, `"limits":{}`, `"limits":{"x":1}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":0}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":-1}`, 1), "limits.pids: -1"},
+		{strings.Replace(good, `"evidence":{"level":1`, `"evidence":{"level":5`, 1), "evidence.level"},
+		{strings.Replace(good, `"evidence":{"level":1`, `"evidence":{"level":-1`, 1), "evidence.level"},
+		{strings.Replace(good, `"reruns":5`, `"reruns":0`, 1), "evidence.reruns: 0"},
+		{strings.Replace(good, `"reruns":5`, `"reruns":51`, 1), "evidence.reruns: 51"},
+		{strings.Replace(good, `"mutants":40`, `"mutants":501`, 1), "evidence.mutants: 501"},
+		{strings.Replace(good, `"budget_s":1800`, `"budget_s":0`, 1), "evidence.budget"},
+		{strings.Replace(good, `"budget_s":1800`, `"budget_s":1800,"tests":["/a"]`, 1), "evidence.tests[0]"},
+		{strings.Replace(good, `"removed":"fail"`, `"removed":"yes"`, 1), "integrity.removed"},
+		{strings.Replace(good, `"removed":"fail",`, ``, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":0}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":-1}`, 1), "limits.cpu: -1"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":1024001}`, 1), "limits.cpu: 1024001"},
@@ -403,7 +447,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte("test: [{name: a, run: [x], paths: ['**']}]\n"))
 	f.Add([]byte("a: &b\n  - !!str |\n    x\n  - *b\n"))
 	f.Add([]byte("? {a: b}\n: 'c'\n---\n..."))
-	f.Add([]byte(`{"v":1,"prepare":{"network":true},"isolation":{"level":3},"limits":{}}`))
+	f.Add([]byte(`{"v":1,"prepare":{"network":true},"isolation":{"level":3},"limits":{},` + defaultTail + `}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if c, err := ParseConfigDocument(data); err == nil {
 			doc, err := c.Document()

@@ -47,6 +47,15 @@ const (
 //	  image: NAME                # with level 2 or less: what a container is made of
 //	                             # where the host has no stronger walls
 //	limits: {pids: 512, memory: 4GiB, cpu: "1.5", disk: 4GiB, output: 64MiB}
+//	evidence:
+//	  level: L1                  # what the run tries to prove, L0 to L4
+//	  reruns: 5                  # of fail-to-pass tests on each side, and of failures
+//	  mutants: 40                # at most so many
+//	  budget: 30m                # of all test runs together
+//	  tests: ["spec/**"]         # more files that belong to the tests
+//	  unstable: ["TestFlaky*"]   # tests that may fail and pass
+//	integrity:                   # fail, warn or ignore
+//	  removed: fail              # see [IntegrityConfig] for all keys
 //	shallow: refuse              # or empty: in a clone that ends before the base,
 //	                             # compare with the empty tree
 //
@@ -253,6 +262,24 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 				"output": func(v yamlValue) { c.Limits.Output = d.positive(v, d.size(v)) },
 			})
 		},
+		"evidence": func(v yamlValue) {
+			e := &c.Evidence
+			d.mapping(v, map[string]func(yamlValue){
+				"level":    func(v yamlValue) { e.Level = d.level(v) },
+				"reruns":   func(v yamlValue) { e.Reruns = int(d.integer(v)) },
+				"mutants":  func(v yamlValue) { e.Mutants = int(d.integer(v)) },
+				"budget":   func(v yamlValue) { e.Budget = d.seconds(v) },
+				"tests":    func(v yamlValue) { e.Tests = d.strings(v) },
+				"unstable": func(v yamlValue) { e.Unstable = d.strings(v) },
+			})
+		},
+		"integrity": func(v yamlValue) {
+			keys := map[string]func(yamlValue){}
+			for name, field := range c.Integrity.fields() {
+				keys[name] = func(v yamlValue) { *field = d.string(v) }
+			}
+			d.mapping(v, keys)
+		},
 		"shallow": func(v yamlValue) {
 			if c.Shallow = d.string(v); c.Shallow == "refuse" {
 				c.Shallow = ShallowRefuse
@@ -366,6 +393,16 @@ func (d *configDecoder) bool(v yamlValue) bool {
 		d.fail(v, "not true or false")
 	}
 	return v.node.Value == "true"
+}
+
+// level reads a level of evidence, L0 to L4.
+func (d *configDecoder) level(v yamlValue) int {
+	text := d.string(v)
+	if len(text) != 2 || text[0] != 'L' || text[1] < '0' || text[1] > '0'+LevelMutants {
+		d.fail(v, "%q is not one of L0 to L4", text)
+		return 0
+	}
+	return int(text[1] - '0')
 }
 
 func (d *configDecoder) integer(v yamlValue) int64 {

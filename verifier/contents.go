@@ -2,8 +2,10 @@ package verifier
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -17,6 +19,7 @@ const (
 	FileListing  = "listing"
 	FileModules  = "modules" // of prepare calls: lines of name, version and hash, sorted
 	FileDiff     = "diff"
+	FileSources  = "sources" // texts of what changed, and of tests; see [Texts]
 	FileConfig   = "config"
 	FilePlan     = "plan"
 	FileEvidence = "evidence"
@@ -143,6 +146,33 @@ func (v *verification) readTrees() error {
 	if diff, ok := file(&calls[1].Result, FileDiff); !ok || diff != v.patch.Diff || !v.blobs.Has(diff) {
 		return mismatch("diff: not the one that the patch names")
 	}
+	v.sources, _ = file(&calls[1].Result, FileSources)
+	return nil
+}
+
+// readTexts makes what is known of the trees, with the texts that the bundle has.
+func (v *verification) readTexts(c *Config, facts *GoFacts) error {
+	var sources, diff io.Reader
+	if !v.sources.IsZero() {
+		for _, b := range []struct {
+			to     *io.Reader
+			digest receipts.Digest
+		}{{&sources, v.sources}, {&diff, v.patch.Diff}} {
+			if !v.blobs.Has(b.digest) {
+				return v.stop(BlobMissing, blobMember(b.digest), "what the verdict is made of is withheld")
+			}
+			r, err := v.blobs.open(b.digest)
+			if err != nil {
+				return v.refuse(err)
+			}
+			defer r.Close()
+			*b.to = r
+		}
+	}
+	var err error
+	if v.trees, err = ReadTrees(v.sides[0], v.sides[1], &c.Evidence, facts, sources, diff); err != nil {
+		return v.stop(PatchMismatch, blobMember(v.sources), "%v", err)
+	}
 	return nil
 }
 
@@ -208,7 +238,10 @@ func (v *verification) readPlan() error {
 	if sides.EmptyBase != (v.patch.Base == "") && len(c.Test) > 0 && !sides.HeadOnly {
 		sides.EmptyBase = v.patch.Base == ""
 	}
-	again := NewPlan(v.seal.Patch, config, &c, v.plan.Source, Changed(v.sides[0], v.sides[1]), sides)
+	if err := v.readTexts(&c, v.plan.Go); err != nil {
+		return err
+	}
+	again := NewPlan(v.seal.Patch, config, &c, v.plan.Source, v.trees, sides, v.plan.Canary)
 	again.NotCovered = v.plan.NotCovered
 	if doc, err := receipts.Encode(&again); err != nil || !bytes.Equal(doc, sealed) {
 		return v.stop(PlanMismatch, blobMember(plan), "another one follows from configuration and patch")
@@ -219,12 +252,9 @@ func (v *verification) readPlan() error {
 	return nil
 }
 
-// readCalls checks that the test calls are the planned ones.
+// readCalls checks what can be known of the calls without reading what they put
+// out.
 func (v *verification) readCalls() error {
-	calls, err := v.completed(receipts.ToolTest)
-	if err != nil {
-		return err
-	}
 	prepares, err := v.completed(receipts.ToolPrepare)
 	if err != nil {
 		return err
@@ -234,44 +264,41 @@ func (v *verification) readCalls() error {
 			return v.stop(CallsMismatch, memberLog, "call %d: network: not as planned", prepares[i].Call)
 		}
 	}
-	if len(calls) > len(v.plan.Runs) || len(calls) < len(v.plan.Runs) && v.seal.Outcome == bundle.OutcomeCompleted {
-		return v.stop(CallsMismatch, memberLog, "%d test calls, %d are planned", len(calls), len(v.plan.Runs))
+	v.calls, err = v.completed(receipts.ToolTest)
+	if err == nil && v.seal.Outcome == bundle.OutcomeCompleted && len(v.calls) < len(v.plan.Runs) {
+		return v.stop(CallsMismatch, memberLog, "%d test calls, %d are planned", len(v.calls), len(v.plan.Runs))
 	}
-	for i := range calls {
-		if err := v.matchCall(&calls[i], &v.plan.Runs[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func (v *verification) matchCall(c *TestCall, p *PlannedRun) error {
 	a := &c.Args
-	tree := v.patch.Tree
-	if p.Side == SideBase {
-		tree = v.patch.BaseTree
-	}
+	tree := v.trees.ID(p.Side)
 	differ := func(what string) error {
 		return v.stop(CallsMismatch, memberLog, "call %d: %s: not as planned", c.Call, what)
 	}
 	switch {
-	case a.Name != p.Name || a.Side != p.Side || a.Round != p.Round:
-		return differ("name, side or round")
+	case a.Name != p.Name || a.Side != p.Side || a.Round != p.Round || a.Purpose != p.Purpose || string(a.Package) != string(p.Package):
+		return differ("name, side, round or purpose")
+	case !sameInputs(a.Inputs, p.inputs):
+		return differ("what it gets beside the tree")
 	case !slices.Equal(a.Argv, p.Argv) || a.Format != p.Format:
 		return differ("command")
 	case string(a.Dir) != InsideDir(string(p.Dir)):
 		return differ("folder")
 	case a.Patch != v.seal.Patch || a.Tree == nil || *a.Tree != tree.SHA256:
 		return differ("patch or tree")
-	case (p.Skip != "") != (c.Result.State == receipts.StateNotRun):
+	case p.Skip != "" && c.Result.State != receipts.StateNotRun, !p.Cuttable() && p.Skip == "" && c.Result.State == receipts.StateNotRun:
 		return differ("whether it is run")
-	case a.Sandbox == nil || a.Sandbox.Wall != p.Timeout || a.Sandbox.MinLevel < v.config.Isolation.Level:
+	case c.Result.State == receipts.StateNotRun && string(c.Result.Why) != cmp.Or(p.Skip, SkipBudget):
+		return differ("why it is not run")
+	case a.Sandbox == nil || a.Sandbox.Wall > p.Timeout || a.Sandbox.Wall < p.Timeout && !p.Cuttable() || a.Sandbox.MinLevel < v.config.Isolation.Level:
 		return differ("sandbox")
 	case !sameNetwork(c, p.NetworkName(), p.Connect):
 		return differ("network")
 	}
 	for _, kv := range a.Env {
-		if id, ok := strings.CutPrefix(string(kv), RunVariable+"="); ok && id != p.ID() {
+		if id, ok := strings.CutPrefix(string(kv), RunVariable+"="); ok && id != v.plan.ID(p) {
 			return differ(RunVariable)
 		}
 	}
@@ -287,6 +314,13 @@ func (v *verification) matchCall(c *TestCall, p *PlannedRun) error {
 		}
 	}
 	return nil
+}
+
+// sameInputs reports whether a call got the files that a run is to have.
+func sameInputs(got []receipts.File, want []Input) bool {
+	return slices.EqualFunc(got, want, func(f receipts.File, in Input) bool {
+		return string(f.Name) == in.Name && f.Digest == in.Digest && f.Size == in.Size
+	})
 }
 
 // sameNetwork reports whether what a call asked for and what it then had in
@@ -305,8 +339,16 @@ func (v *verification) readEvidence() error {
 	if err != nil {
 		return err
 	}
+	in := Judged{Patch: v.seal.Patch, Planned: v.seal.Plan, Plan: &v.plan, Config: v.config, Trees: v.trees, Open: v.blobs.open}
 	if len(judges) == 0 && v.seal.Outcome != bundle.OutcomeCompleted {
-		return nil
+		if len(v.calls) == 0 {
+			return nil
+		}
+		_, err := v.replay(NewJudgement(io.Discard, in))
+		if err == nil || errors.Is(err, errStop) {
+			return err
+		}
+		return v.refuse(err)
 	}
 	if len(judges) != 1 {
 		return v.stop(CallsMismatch, memberLog, "judge: want one call")
@@ -315,50 +357,70 @@ func (v *verification) readEvidence() error {
 	if !ok || !v.blobs.Has(evidence) {
 		return v.stop(EvidenceBroken, memberLog, "no evidence document")
 	}
-	calls, err := v.completed(receipts.ToolTest)
-	if err != nil {
-		return err
-	}
+	var j *Judgement
+	again := sha256.New()
 	if v.o.Quick {
 		r, err := v.blobs.open(evidence)
 		if err != nil {
 			return v.refuse(err)
 		}
 		defer r.Close()
-		f, err := readEvidence(r, v.seal.Patch, v.seal.Plan)
-		if err != nil {
+		if j, err = believeJudgement(r, in); err != nil {
 			return v.stop(EvidenceBroken, blobMember(evidence), "%v", err)
 		}
-		return v.believe(f, calls, evidence)
+	} else {
+		j = NewJudgement(again, in)
 	}
-	again := sha256.New()
-	f, err := Judge(again, v.seal.Patch, v.seal.Plan, calls, v.blobs.open)
-	if errors.Is(err, errEvidenceLimit) {
+	f, err := v.replay(j)
+	switch {
+	case errors.Is(err, errStop):
+		return err
+	case errors.Is(err, errEvidenceLimit):
 		return v.stop(LimitExceeded, blobMember(evidence), "%v", err)
-	}
-	if err != nil {
+	case errors.Is(err, errEvidence):
+		return v.stop(EvidenceBroken, blobMember(evidence), "%v", err)
+	case err != nil:
 		return v.refuse(err)
 	}
-	if receipts.Digest(again.Sum(nil)) != evidence {
+	if !v.o.Quick && receipts.Digest(again.Sum(nil)) != evidence {
 		return v.stop(EvidenceBroken, blobMember(evidence), "the captured output gives another one")
 	}
 	v.findings = f
 	return nil
 }
 
-// believe checks what an evidence document says against the calls' results.
-func (v *verification) believe(f *Findings, calls []TestCall, evidence receipts.Digest) error {
-	if len(f.Runs) != len(calls) {
-		return v.stop(EvidenceBroken, blobMember(evidence), "%d runs, the log has %d", len(f.Runs), len(calls))
-	}
-	for i, r := range f.Runs {
-		c := &calls[i]
-		if r.Call != c.Call || r.Name != c.Args.Name || r.Side != c.Args.Side || r.Round != c.Args.Round || r.State != c.Result.State || r.Exit != c.Result.Exit {
-			return v.stop(EvidenceBroken, blobMember(evidence), "run %d: not what the log has", r.Call)
+// replay goes through the calls as the run did: each has to be the one that
+// follows from those before. A run that did not come to its end lacks the last
+// ones, and of a batch any.
+func (v *verification) replay(j *Judgement) (*Findings, error) {
+	calls, ended := v.calls, v.seal.Outcome == bundle.OutcomeCompleted
+	for batch := j.Next(); len(batch) > 0; batch = j.Next() {
+		for i := range batch {
+			if !ended && (len(calls) == 0 || calls[0].Args.Side != batch[i].Side || calls[0].Args.Name != batch[i].Name || calls[0].Args.Round != batch[i].Round) {
+				if i == len(batch)-1 && len(calls) > 0 {
+					return nil, v.stop(CallsMismatch, memberLog, "call %d: no such test call follows from those before", calls[0].Call)
+				}
+				if i == len(batch)-1 {
+					return nil, nil
+				}
+				continue
+			}
+			if len(calls) == 0 {
+				return nil, v.stop(CallsMismatch, memberLog, "a test call is missing: %s on %s, round %d", batch[i].Name, batch[i].Side, batch[i].Round)
+			}
+			if err := v.matchCall(&calls[0], &batch[i]); err != nil {
+				return nil, err
+			}
+			if err := j.Add(&batch[i], &calls[0]); err != nil {
+				return nil, err
+			}
+			calls = calls[1:]
 		}
 	}
-	v.findings = f
-	return nil
+	if len(calls) > 0 {
+		return nil, v.stop(CallsMismatch, memberLog, "call %d: no such test call follows from those before", calls[0].Call)
+	}
+	return j.Finish()
 }
 
 // InsideDir returns the folder inside the sandbox in which a command with this

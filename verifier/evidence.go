@@ -13,14 +13,18 @@ import (
 )
 
 // The evidence document says what the captured output of every test call comes
-// to, one row for each test and run. It is a sequence of canonical JSON
-// documents, each at most 64 KiB and ended by LF:
+// to, one row for each test and run, and what follows from all of them. It is a
+// sequence of canonical JSON documents, each at most 64 KiB and ended by LF:
 //
 //	{"v":1,"patch":DIGEST,"plan":DIGEST}                       once, first
 //	{"run":CALL,"name":…,"side":…,"round":…,"state":…,"exit":…,"complete":…,"unparsed":…}
 //	{"signal":CODE,"of":CALL,"suite":…,"test":…,"detail":…}    after their run, in order
+//	{"suite":NAME,"of":CALL,"outcome":…,"kind":…}              suites that did not pass
 //	{"test":…,"of":CALL,"suite":…,"ordinal":…,"outcome":…,"kind":…}
-//	{"runs":N,"tests":N,"signals":N}                           once, last
+//	{"cover":PATH,"of":CALL,"executed":[{"from":…,"to":…}],"missed":…} changed lines, as the tested process reported them
+//	{"finding":CODE,"entry":…,"suite":…,"test":…,"path":…,"line":…,"detail":…}
+//	{"claim":LEVEL,…}                                          once, after the findings
+//	{"runs":N,"tests":N,"signals":N,"findings":N}              once, last
 //
 // It is a function of the sealed bytes: whoever has them makes the same
 // document again, and a document that differs is not believed.
@@ -31,16 +35,20 @@ type evidenceHead struct {
 }
 
 type runRow struct {
-	Run      uint64 `json:"run"`
-	Name     string `json:"name"`
-	Side     string `json:"side"`
-	Round    int    `json:"round"`
-	State    string `json:"state"`
-	Exit     int    `json:"exit"`
-	Suites   int    `json:"bad_suites,omitempty"` // that failed, did not end or did not build
-	Unbuilt  int    `json:"unbuilt,omitempty"`
-	Complete bool   `json:"complete"`
-	Unparsed int64  `json:"unparsed,omitempty"`
+	Run      uint64         `json:"run"`
+	Name     string         `json:"name"`
+	Side     string         `json:"side"`
+	Round    int            `json:"round"`
+	Purpose  string         `json:"purpose,omitempty"`
+	Package  receipts.Bytes `json:"package,omitempty"`
+	State    string         `json:"state"`
+	Exit     int            `json:"exit"`
+	Suites   int            `json:"bad_suites,omitempty"` // that failed, did not end or did not build
+	Unbuilt  int            `json:"unbuilt,omitempty"`
+	Complete bool           `json:"complete"`
+	Unparsed int64          `json:"unparsed,omitempty"`
+	Canaries int            `json:"canaries,omitempty"` // packages that must have shown one
+	Sung     int            `json:"canaries_seen,omitempty"`
 }
 
 type signalRow struct {
@@ -49,6 +57,13 @@ type signalRow struct {
 	Suite  receipts.Bytes `json:"suite,omitempty"`
 	Test   receipts.Bytes `json:"test,omitempty"`
 	Detail receipts.Bytes `json:"detail,omitempty"`
+}
+
+type suiteRow struct {
+	Suite   receipts.Bytes `json:"suite"`
+	Of      uint64         `json:"of"`
+	Outcome Outcome        `json:"outcome"`
+	Kind    string         `json:"kind,omitempty"`
 }
 
 type testRow struct {
@@ -60,10 +75,46 @@ type testRow struct {
 	Kind    string         `json:"kind,omitempty"`
 }
 
+type coverRow struct {
+	Cover    receipts.Bytes `json:"cover"`
+	Of       uint64         `json:"of"`
+	Executed []lineRange    `json:"executed,omitempty"`
+	Missed   []lineRange    `json:"missed,omitempty"`
+}
+
+// lineRange is the lines from one to another, both included.
+type lineRange struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+type findingRow struct {
+	Finding string         `json:"finding"`
+	Entry   string         `json:"entry,omitempty"`
+	Suite   receipts.Bytes `json:"suite,omitempty"`
+	Test    receipts.Bytes `json:"test,omitempty"`
+	Ordinal int            `json:"ordinal,omitempty"`
+	Path    receipts.Bytes `json:"path,omitempty"`
+	Line    int            `json:"line,omitempty"`
+	Detail  receipts.Bytes `json:"detail,omitempty"`
+}
+
+type claimRow struct {
+	Claim        int  `json:"claim"` // level
+	FailToPass   int  `json:"fail_to_pass"`
+	PassBoth     int  `json:"pass_both"`
+	Covered      bool `json:"covered"`
+	Executed     int  `json:"lines_executed"`
+	Instrumented int  `json:"lines_instrumented"`
+	Killed       int  `json:"mutants_killed"`
+	Mutants      int  `json:"mutants"`
+}
+
 type evidenceTail struct {
-	Runs    int `json:"runs"`
-	Tests   int `json:"tests"`
-	Signals int `json:"signals"`
+	Runs     int `json:"runs"`
+	Tests    int `json:"tests"`
+	Signals  int `json:"signals"`
+	Findings int `json:"findings"`
 }
 
 const maxEvidenceRow = 64 << 10
@@ -76,71 +127,6 @@ type TestCall struct {
 	Call   uint64
 	Args   receipts.Args
 	Result receipts.Result
-}
-
-// Judge reads what the calls put out, writes the evidence document to w and
-// returns what it says. open returns a blob of the run.
-func Judge(w io.Writer, patch, plan receipts.Digest, calls []TestCall, open func(receipts.Digest) (io.ReadCloser, error)) (*Findings, error) {
-	e := evidenceWriter{w: bufio.NewWriterSize(w, 64<<10), Findings: newFindings()}
-	e.row(&evidenceHead{receipts.DocumentVersion, patch, plan})
-	for i := range calls {
-		reading, err := readCall(&calls[i], open)
-		if err != nil {
-			return nil, err
-		}
-		e.reading(&calls[i], &reading)
-	}
-	e.row(&e.tail)
-	if e.err == nil {
-		e.err = e.w.Flush()
-	}
-	if e.err != nil {
-		return nil, fmt.Errorf("evidence: %w", e.err)
-	}
-	return e.Findings, nil
-}
-
-type evidenceWriter struct {
-	*Findings
-	w    *bufio.Writer
-	buf  []byte
-	tail evidenceTail
-	err  error
-}
-
-func (e *evidenceWriter) row(v any) {
-	if e.err != nil {
-		return
-	}
-	if e.buf, e.err = strictjson.Append(e.buf[:0], v); e.err != nil {
-		return
-	}
-	if len(e.buf) > maxEvidenceRow {
-		e.err = fmt.Errorf("%w: row of %d bytes: the limit is %d", errEvidenceLimit, len(e.buf), maxEvidenceRow)
-		return
-	}
-	if _, e.err = e.w.Write(append(e.buf, '\n')); e.err == nil {
-		e.err = e.add(v)
-	}
-}
-
-func (e *evidenceWriter) reading(c *TestCall, r *Reading) {
-	n := r.Counts()
-	e.row(&runRow{
-		Run: c.Call, Name: c.Args.Name, Side: c.Args.Side, Round: c.Args.Round, State: c.Result.State, Exit: c.Result.Exit,
-		Suites: n.BadSuites, Unbuilt: n.BuildFailed, Complete: r.Complete, Unparsed: r.Unparsed,
-	})
-	e.tail.Runs++
-	for _, s := range r.Signals {
-		e.row(&signalRow{s.Code, c.Call, receipts.Bytes(s.Suite), receipts.Bytes(s.Test), receipts.Bytes(s.Detail)})
-		e.tail.Signals++
-	}
-	for i := range r.Tests {
-		t := &r.Tests[i]
-		e.row(&testRow{receipts.Bytes(t.Name), c.Call, receipts.Bytes(t.Suite), t.Ordinal, t.Outcome, t.Kind})
-		e.tail.Tests++
-	}
-	e.excerpts(r)
 }
 
 // sigToolchain is a signal beside the reader's own: the go command says on its
@@ -174,7 +160,21 @@ func readCall(c *TestCall, open func(receipts.Digest) (io.ReadCloser, error)) (R
 			return Reading{}, err
 		}
 		return r, toolchain(&r, &c.Result, open)
-	case FormatJUnit:
+	case FormatGoBinary:
+		stdout, err := openStream(&c.Result.Stdout, open)
+		if err != nil {
+			return Reading{}, err
+		}
+		defer stdout.Close()
+		return ReadGoBinary(stdout, string(c.Args.Package), exit)
+	case FormatTAP:
+		stdout, err := openStream(&c.Result.Stdout, open)
+		if err != nil {
+			return Reading{}, err
+		}
+		defer stdout.Close()
+		return ReadTAP(stdout, exit)
+	case FormatJUnit, FormatCTRF:
 		var reports []JUnitFile
 		for _, f := range c.Result.Files {
 			name, ok := reportName(f.Name)
@@ -187,6 +187,9 @@ func readCall(c *TestCall, open func(receipts.Digest) (io.ReadCloser, error)) (R
 			}
 			defer body.Close()
 			reports = append(reports, JUnitFile{Name: name, Body: body})
+		}
+		if c.Args.Format == FormatCTRF {
+			return ReadCTRF(reports, exit)
 		}
 		return ReadJUnit(reports, exit)
 	}
@@ -223,66 +226,65 @@ func toolchain(r *Reading, result *receipts.Result, open func(receipts.Digest) (
 
 var errEvidence = errors.New("evidence: malformed")
 
-// readEvidence returns what an evidence document says, without looking at what
-// it was made from.
-func readEvidence(r io.Reader, patch, plan receipts.Digest) (*Findings, error) {
-	f := newFindings()
-	br := bufio.NewReaderSize(r, maxEvidenceRow+1)
-	var tail evidenceTail
-	for n := 0; ; n++ {
-		line, err := br.ReadSlice('\n')
-		if err == io.EOF && len(line) == 0 {
-			return nil, fmt.Errorf("%w: no end", errEvidence)
-		}
-		if err == io.EOF || err == bufio.ErrBufferFull {
-			return nil, fmt.Errorf("%w: row %d", errEvidence, n)
-		}
-		if err != nil {
-			return nil, err
-		}
-		v, err := parseRow(line[:len(line)-1], n == 0)
-		if err != nil {
-			return nil, fmt.Errorf("%w: row %d: %w", errEvidence, n, err)
-		}
-		switch v := v.(type) {
-		case *evidenceHead:
-			if *v != (evidenceHead{receipts.DocumentVersion, patch, plan}) {
-				return nil, fmt.Errorf("%w: of another patch or plan", errEvidence)
-			}
-		case *runRow:
-			tail.Runs++
-		case *signalRow:
-			tail.Signals++
-		case *testRow:
-			tail.Tests++
-		case *evidenceTail:
-			if *v != tail {
-				return nil, fmt.Errorf("%w: counts", errEvidence)
-			}
-			if _, err := br.ReadByte(); err != io.EOF {
-				return nil, fmt.Errorf("%w: data after the end", errEvidence)
-			}
-			return f, nil
-		}
-		if err := f.add(v); err != nil {
-			return nil, fmt.Errorf("%w: row %d: %w", errEvidence, n, err)
-		}
+// rowReader reads the rows of an evidence document, without looking at what they
+// were made from.
+type rowReader struct {
+	in   *bufio.Reader
+	n    int
+	next any // a row that was read too far
+}
+
+func newRowReader(r io.Reader) *rowReader {
+	return &rowReader{in: bufio.NewReaderSize(r, maxEvidenceRow+1)}
+}
+
+// row returns the next row, or an error: io.EOF at the end of the bytes.
+func (r *rowReader) row() (any, error) {
+	if r.next != nil {
+		v := r.next
+		r.next = nil
+		return v, nil
 	}
+	line, err := r.in.ReadSlice('\n')
+	if err == io.EOF && len(line) == 0 {
+		return nil, io.EOF
+	}
+	if err == io.EOF || err == bufio.ErrBufferFull {
+		return nil, fmt.Errorf("%w: row %d", errEvidence, r.n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := parseRow(line[:len(line)-1], r.n == 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w: row %d: %w", errEvidence, r.n, err)
+	}
+	r.n++
+	return v, nil
 }
 
 // parseRow reads one row; its first member tells its kind.
 func parseRow(line []byte, first bool) (any, error) {
 	var v any
+	kind, _, _ := bytes.Cut(line, []byte(":"))
 	switch {
 	case first:
 		v = new(evidenceHead)
-	case bytes.HasPrefix(line, []byte(`{"run":`)):
+	case string(kind) == `{"run"`:
 		v = new(runRow)
-	case bytes.HasPrefix(line, []byte(`{"signal":`)):
+	case string(kind) == `{"signal"`:
 		v = new(signalRow)
-	case bytes.HasPrefix(line, []byte(`{"test":`)):
+	case string(kind) == `{"suite"`:
+		v = new(suiteRow)
+	case string(kind) == `{"test"`:
 		v = new(testRow)
-	case bytes.HasPrefix(line, []byte(`{"runs":`)):
+	case string(kind) == `{"cover"`:
+		v = new(coverRow)
+	case string(kind) == `{"finding"`:
+		v = new(findingRow)
+	case string(kind) == `{"claim"`:
+		v = new(claimRow)
+	case string(kind) == `{"runs"`:
 		v = new(evidenceTail)
 	default:
 		return nil, errors.New("unknown row")

@@ -132,7 +132,7 @@ func (e *export) collect() {
 	e.red, e.change, e.levels = map[TestName]bool{}, map[TestName]string{}, map[string]int{}
 	for _, name := range slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare) {
 		s := f.outcomes[name]
-		switch s.head {
+		switch s.head.outcome {
 		case "":
 			continue
 		case Pass:
@@ -144,14 +144,14 @@ func (e *export) collect() {
 		default:
 			e.counts.Fail++
 		}
-		if s.head == Fail || s.head == Unfinished {
+		if s.head.outcome == Fail || s.head.outcome == Unfinished {
 			e.red[name.suite()] = true
 		}
 		if n := len(e.names); n == 0 || e.names[n-1].suite() != name.suite() {
 			e.suites++
 		}
 		e.names = append(e.names, name)
-		if s.head == Pass && s.base == "" { // Compare only counts these
+		if s.head.outcome == Pass && s.base.outcome == "" { // Compare only counts these
 			e.change[name] = changeAdded
 		}
 	}
@@ -204,9 +204,9 @@ func (e *export) tests(suite []TestName) iter.Seq[*exportedTest] {
 		f, first := e.Findings(), true
 		for _, name := range suite {
 			s := f.outcomes[name]
-			t := exportedTest{TestName: name, Outcome: s.head, Base: s.base, Change: e.change[name]}
+			t := exportedTest{TestName: name, Outcome: s.head.outcome, Base: s.base.outcome, Change: e.change[name]}
 			if t.failed() {
-				t.Kind, t.Excerpt = f.kinds[name], f.detail[name]
+				t.Kind, t.Excerpt = s.head.kind, f.detail[name]
 				if first {
 					t.Excerpt = e.Excerpt(name)
 				}

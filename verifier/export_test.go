@@ -84,7 +84,7 @@ type (
 		Text    string `xml:",chardata"`
 	}
 
-	readCTRF struct {
+	ctrfRead struct {
 		Format  string `json:"reportFormat"`
 		Version string `json:"specVersion"`
 		Results struct {
@@ -240,7 +240,7 @@ func TestExportCTRF(t *testing.T) {
 	o := output{}
 	r := reportOn(t, o, mixedRun(o)...)
 	text := exportOf(t, r, "ctrf")
-	v := unmarshalJSON[readCTRF](t, text)
+	v := unmarshalJSON[ctrfRead](t, text)
 	if v.Format != "CTRF" || v.Version != "1.0.0" || v.Results.Tool == nil || v.Results.Tool.Name == nil || *v.Results.Tool.Name != "truegreen" {
 		t.Errorf("head %.200s", text)
 	}
@@ -356,7 +356,7 @@ func TestExportVerified(t *testing.T) {
 	if c := v.Suites[0].Cases[0]; v.Tests != 2 || v.Errors+v.Fail != 0 || c.Error != nil || c.Failure != nil || c.Skipped != nil {
 		t.Errorf("%+v", v)
 	}
-	c := unmarshalJSON[readCTRF](t, exportOf(t, r, "ctrf"))
+	c := unmarshalJSON[ctrfRead](t, exportOf(t, r, "ctrf"))
 	if x := c.Results.Tests[0]; *x.Status != "passed" || x.RawStatus != "verified" || c.Results.Summary["failed"] != 0 || c.Results.Summary["passed"] != 2 {
 		t.Errorf("%+v", c.Results)
 	}
@@ -374,7 +374,7 @@ func TestExportEmpty(t *testing.T) {
 	if v.Tests != 1 || v.Errors != 1 || len(v.Suites) != 1 || v.Suites[0].Cases[0].Error.Message != "unproven: no-tests" {
 		t.Errorf("%+v", v)
 	}
-	if c := unmarshalJSON[readCTRF](t, exportOf(t, r, "ctrf")); len(c.Results.Tests) != 1 || *c.Results.Tests[0].Status != "failed" {
+	if c := unmarshalJSON[ctrfRead](t, exportOf(t, r, "ctrf")); len(c.Results.Tests) != 1 || *c.Results.Tests[0].Status != "failed" {
 		t.Errorf("%+v", c)
 	}
 	if j := unmarshalJSON[readJSON](t, exportOf(t, r, "json")); j.Tests == nil || len(j.Tests) != 0 || j.Verdict != "unproven" {
@@ -625,7 +625,7 @@ func FuzzExport(f *testing.F) {
 
 		want := map[string]int{}
 		for key, s := range findings.outcomes {
-			want[fmt.Sprint(strings.ToValidUTF8(key.Name, "\ufffd"), key.Ordinal, s.head)]++
+			want[fmt.Sprint(strings.ToValidUTF8(key.Name, "\ufffd"), key.Ordinal, s.head.outcome)]++
 		}
 		for _, format := range ExportFormats() {
 			out := exportOf(t, r, format)
@@ -641,7 +641,7 @@ func FuzzExport(f *testing.F) {
 		if utf8.ValidString(name) && !maps.Equal(got, want) {
 			t.Fatalf("JSON %v, want %v", got, want)
 		}
-		if c := unmarshalJSON[readCTRF](t, exportOf(t, r, "ctrf")); len(c.Results.Tests) != 5 || c.Results.Summary["tests"] != 5 || c.Results.Summary["failed"] != 3 {
+		if c := unmarshalJSON[ctrfRead](t, exportOf(t, r, "ctrf")); len(c.Results.Tests) != 5 || c.Results.Summary["tests"] != 5 || c.Results.Summary["failed"] != 3 {
 			t.Fatalf("CTRF %+v", c.Results)
 		}
 		readAgain(t, r)
@@ -667,7 +667,7 @@ func readAgain(t *testing.T, r Report) {
 	f := r.Findings()
 	var names []TestName
 	for name, s := range f.outcomes {
-		if s.head != "" {
+		if s.head.outcome != "" {
 			names = append(names, name)
 		}
 	}
@@ -677,7 +677,7 @@ func readAgain(t *testing.T, r Report) {
 	}
 	for i, name := range names {
 		got, suite := reading.Tests[i+1], asRead(name.path())
-		want := f.outcomes[name].head
+		want := f.outcomes[name].head.outcome
 		if want == Unfinished {
 			want = Fail // as an error
 		}

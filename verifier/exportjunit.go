@@ -92,9 +92,9 @@ type junitTally struct{ failures, errors, skipped int }
 func (e *export) tally(suite []TestName) (n junitTally) {
 	f := e.Findings()
 	for _, name := range suite {
-		switch f.outcomes[name].head {
+		switch f.outcomes[name].head.outcome {
 		case Fail:
-			if isAssertion(f.kinds[name]) {
+			if isAssertion(f.outcomes[name].head.kind) {
 				n.failures++
 			} else {
 				n.errors++

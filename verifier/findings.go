@@ -5,83 +5,200 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/truegreen-dev/truegreen/receipts"
+	"github.com/truegreen-dev/truegreen/verifier/source"
 )
 
 // Findings are what the test calls of a run come to. They are derived from the
 // evidence; only a [Report] says whether the evidence holds.
 type Findings struct {
-	Runs []*RunFinding
+	Runs     []*RunFinding
+	Findings []Finding
+	Claim    Claim
 
 	byCall   map[uint64]*RunFinding
-	outcomes map[TestName]sides
-	kinds    map[TestName]string // of failed tests on the head, where something tells
+	planned  *PlannedRun // whose rows are being added
+	trees    *Trees      // nil where they are not known
+	config   *Config
+	aimed    int // level of evidence
+	outcomes map[TestName]*sides
 	detail   map[TestName]string // excerpts of failed tests on the head, and of suites
 	limit    int                 // of outcomes
+
+	bad     map[suiteKey]suiteRow // suites that did not pass in a plain run
+	unbuilt map[builtKey][]string // files that did not build
+	crashed map[builtKey]string   // the function that ended the process last
+	lines   map[string]coverRow   // by path
+	mutants []source.Mutant
 }
+
+type suiteKey struct{ entry, side, suite string }
 
 // A RunFinding is what one test call comes to.
 type RunFinding struct {
 	Call                         uint64
 	Name, Side                   string
 	Round                        int
+	Purpose, Package             string
 	State                        string
 	Exit                         int
 	Pass, Fail, Skip, Unfinished int
 	BadSuites, Unbuilt           int
 	Complete                     bool
 	Unparsed                     int64
+	Canaries, CanariesSeen       int
+	Cut                          bool // left out because the budget was used up
 	Signals                      []Signal
+
+	mutant int
 }
 
 // Tests returns the number of tests that were seen.
 func (r *RunFinding) Tests() int { return r.Pass + r.Fail + r.Skip + r.Unfinished }
 
-// sides are the outcomes of one test on both sides, "" where it is absent.
-type sides struct{ base, head Outcome }
+// Plain reports whether the run is one of the plan's command as it is.
+func (r *RunFinding) Plain() bool { return r.Purpose == "" }
+
+// A tally is what became of one test on one side.
+type tally struct {
+	outcome       Outcome // in the first run that had it; "" where it is absent
+	kind          string
+	fails, passes int32 // in all runs but those of all tests in another order
+	misplaced     bool  // failed in another order
+}
+
+func (t *tally) add(o Outcome, kind, purpose string) {
+	if purpose == PurposeShuffle {
+		t.misplaced = t.misplaced || o == Fail || o == Unfinished
+		return
+	}
+	switch {
+	case t.outcome == "", purpose == PurposeIsolate && t.outcome == Unfinished:
+		t.outcome, t.kind = o, kind
+	case purpose == PurposeRepeat, purpose == PurposeCover, purpose == PurposeIsolate:
+	case worst(t.outcome, o) != t.outcome: // twice in one run
+		t.outcome, t.kind = o, kind
+	}
+	switch o {
+	case Pass:
+		t.passes++
+	case Fail, Unfinished:
+		t.fails++
+	}
+}
+
+// bad reports whether the test failed in its first run.
+func (t *tally) bad() bool { return t.outcome == Fail || t.outcome == Unfinished }
+
+// unstable reports whether the test failed and passed.
+func (t *tally) unstable() bool { return t.fails > 0 && t.passes > 0 }
+
+// sides are what became of one test on each tree.
+type sides struct{ base, head, hybrid, restored tally }
+
+func (s *sides) on(side string) *tally {
+	switch side {
+	case SideBase:
+		return &s.base
+	case SideHybrid:
+		return &s.hybrid
+	case SideRestored:
+		return &s.restored
+	}
+	return &s.head
+}
 
 const (
 	maxFindings = 1 << 21 // tests of all runs
 	maxShown    = 50      // excerpts kept
-	maxKind     = 32      // bytes of a kind
 )
 
 func newFindings() *Findings {
-	return &Findings{byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]sides{}, kinds: map[TestName]string{}, detail: map[TestName]string{}, limit: maxFindings}
+	return &Findings{
+		byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]*sides{}, detail: map[TestName]string{}, limit: maxFindings,
+		bad: map[suiteKey]suiteRow{}, unbuilt: map[builtKey][]string{}, crashed: map[builtKey]string{}, lines: map[string]coverRow{},
+	}
 }
 
 // add applies a row of the evidence.
 func (f *Findings) add(row any) error {
+	of := func(call uint64, what string) (*RunFinding, error) {
+		if r := f.byCall[call]; r != nil {
+			return r, nil
+		}
+		return nil, fmt.Errorf("%s: of no run", what)
+	}
 	switch row := row.(type) {
 	case *runRow:
-		if f.byCall[row.Run] != nil {
-			return errors.New("run: twice")
-		}
-		if row.Side != SideBase && row.Side != SideHead {
-			return fmt.Errorf("side %q: unknown", row.Side)
-		}
-		r := &RunFinding{
-			Call: row.Run, Name: row.Name, Side: row.Side, Round: row.Round, State: row.State, Exit: row.Exit,
-			BadSuites: row.Suites, Unbuilt: row.Unbuilt, Complete: row.Complete, Unparsed: row.Unparsed,
-		}
-		f.byCall[row.Run] = r
-		f.Runs = append(f.Runs, r)
+		return f.run(row)
 	case *signalRow:
-		r := f.byCall[row.Of]
-		if r == nil {
-			return errors.New("signal: of no run")
+		r, err := of(row.Of, "signal")
+		if err != nil {
+			return err
 		}
 		r.Signals = append(r.Signals, Signal{row.Signal, string(row.Suite), string(row.Test), string(row.Detail)})
+		if row.Signal == sigNotBuilt {
+			key := builtKey{r.Name, r.Side, r.Package}
+			f.unbuilt[key] = append(f.unbuilt[key], string(row.Detail))
+		}
+	case *suiteRow:
+		r, err := of(row.Of, "suite")
+		if err != nil {
+			return err
+		}
+		if r.Plain() && len(f.bad) < maxSuites {
+			f.bad[suiteKey{r.Name, r.Side, string(row.Suite)}] = *row
+		}
 	case *testRow:
-		r := f.byCall[row.Of]
-		if r == nil {
-			return errors.New("test: of no run")
+		r, err := of(row.Of, "test")
+		if err != nil {
+			return err
 		}
 		return f.test(r, row)
+	case *coverRow:
+		if _, err := of(row.Of, "cover"); err != nil {
+			return err
+		}
+		have := f.lines[string(row.Cover)]
+		have.Executed, have.Missed = append(have.Executed, row.Executed...), append(have.Missed, row.Missed...)
+		f.lines[string(row.Cover)] = have
+	case *findingRow:
+		f.Findings = append(f.Findings, Finding{
+			Code: row.Finding, Test: TestName{row.Entry, string(row.Suite), string(row.Test), row.Ordinal},
+			Path: string(row.Path), Line: row.Line, Detail: string(row.Detail),
+		})
+	case *claimRow:
+		f.Claim.Level = row.Claim
 	}
+	return nil
+}
+
+func (f *Findings) run(row *runRow) error {
+	if f.byCall[row.Run] != nil {
+		return errors.New("run: twice")
+	}
+	switch row.Side {
+	case SideBase, SideHead, SideHybrid, SideRestored:
+	default:
+		return fmt.Errorf("side %q: unknown", row.Side)
+	}
+	r := &RunFinding{
+		Call: row.Run, Name: row.Name, Side: row.Side, Round: row.Round, Purpose: row.Purpose, Package: string(row.Package),
+		State: row.State, Exit: row.Exit, BadSuites: row.Suites, Unbuilt: row.Unbuilt, Complete: row.Complete, Unparsed: row.Unparsed,
+		Canaries: row.Canaries, CanariesSeen: row.Sung,
+	}
+	r.Cut = r.State == receipts.StateNotRun && f.planned != nil && f.planned.Skip == ""
+	if row.Purpose == PurposeMutant && f.planned != nil {
+		r.mutant = f.planned.mutant
+	}
+	f.byCall[row.Run] = r
+	f.Runs = append(f.Runs, r)
 	return nil
 }
 
@@ -98,34 +215,41 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 	default:
 		return fmt.Errorf("outcome %q: unknown", row.Outcome)
 	}
+	if r.Purpose == PurposePackage || r.Purpose == PurposeIsolate {
+		key := builtKey{r.Name, r.Side, r.Package}
+		if row.Outcome == Fail && row.Kind == kindPanic && !strings.Contains(string(row.Test), "/") {
+			f.crashed[key] = string(row.Test)
+		}
+	}
+	switch r.Purpose {
+	case PurposeBuild, PurposeCanary, PurposeMutant:
+		return nil // of something else than the patch
+	case PurposeRepeat:
+		if f.planned != nil && f.planned.only != nil && !slices.Contains(f.planned.only, rootName(string(row.Test))) {
+			return nil
+		}
+	}
 	name := TestName{r.Name, string(row.Suite), string(row.Test), row.Ordinal}
-	s, known := f.outcomes[name]
-	if !known && len(f.outcomes) >= f.limit {
-		return fmt.Errorf("%w: more than %d tests", errEvidenceLimit, f.limit)
+	s := f.outcomes[name]
+	if s == nil {
+		if len(f.outcomes) >= f.limit {
+			return fmt.Errorf("%w: more than %d tests", errEvidenceLimit, f.limit)
+		}
+		s = new(sides)
+		f.outcomes[name] = s
 	}
-	side := &s.head
-	if r.Side == SideBase {
-		side = &s.base
-	} else if row.Kind != "" && f.kinds[name] == "" {
-		f.kinds[name] = cut(row.Kind, maxKind)
-	}
-	if *side == "" {
-		*side = row.Outcome
-	} else {
-		*side = worst(*side, row.Outcome) // of several rounds
-	}
-	f.outcomes[name] = s
+	s.on(r.Side).add(row.Outcome, row.Kind, r.Purpose)
 	return nil
 }
 
 // excerpts keeps what failed tests of the last run printed.
 func (f *Findings) excerpts(r *Reading) {
 	run := f.Runs[len(f.Runs)-1]
-	if run.Side != SideHead {
+	if run.Side != SideHead || run.Purpose != "" && run.Purpose != PurposeRepeat {
 		return
 	}
 	keep := func(name TestName, text string) {
-		if len(f.detail) < maxShown && text != "" {
+		if len(f.detail) < maxShown && text != "" && f.detail[name] == "" {
 			f.detail[name] = text
 		}
 	}
@@ -170,33 +294,62 @@ type Comparison struct {
 	NewFailing   []TestName `json:"new_failing,omitempty"`   // not on the base, fail on the head
 	NewlySkipped []TestName `json:"newly_skipped,omitempty"` // passed on the base, skipped on the head
 	Removed      []TestName `json:"removed,omitempty"`       // on the base, not on the head
+	Renamed      []Renamed  `json:"renamed,omitempty"`       // under another name on the head
+	NeverRun     []TestName `json:"never_run,omitempty"`     // on the base; on the head their package did not come to them
+	Unstable     []TestName `json:"unstable,omitempty"`      // failed and passed on the head
+	Misplaced    []TestName `json:"misplaced,omitempty"`     // passed on the head, and failed in another order
 	Added        int        `json:"added"`                   // not on the base, pass on the head
 	PassBoth     int        `json:"pass_both"`
+	UnstableName int        `json:"unstable_names"` // names that come and go between two runs of the same tree
 }
 
-// Compare compares the sides of every test, in the order of their names.
+// Renamed is a test that has another name on the head.
+type Renamed struct {
+	From TestName `json:"from"`
+	To   string   `json:"to"`
+}
+
+// Compare compares base and head for every test, in the order of their names.
 func (f *Findings) Compare() Comparison {
 	var c Comparison
-	bad := func(o Outcome) bool { return o == Fail || o == Unfinished }
-	for _, name := range slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare) {
+	names := slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare)
+	twice := f.twiceOnBase()
+	addresses := f.addresses(names)
+	for _, name := range names {
 		s := f.outcomes[name]
+		base, head := &s.base, &s.head
+		if head.unstable() {
+			c.Unstable = append(c.Unstable, name)
+		}
+		if head.misplaced && head.outcome == Pass {
+			c.Misplaced = append(c.Misplaced, name)
+		}
 		var list *[]TestName
 		switch {
-		case bad(s.head) && s.base == Pass:
+		case head.bad() && base.outcome == Pass:
 			list = &c.Regressed
-		case bad(s.head) && bad(s.base):
+		case head.bad() && base.bad():
 			list = &c.StillFailing
-		case bad(s.head):
+		case head.bad():
 			list = &c.NewFailing
-		case s.head == Pass && bad(s.base):
+		case head.outcome == Pass && base.bad():
 			list = &c.Fixed
-		case s.head == Skip && s.base == Pass:
+		case head.outcome == Skip && base.outcome == Pass:
 			list = &c.NewlySkipped
-		case s.head == "" && s.base != "":
-			list = &c.Removed
-		case s.head == Pass && s.base == "":
+		case head.outcome == "" && base.outcome != "":
+			switch {
+			case twice[name.Entry] && base.fails+base.passes < 2 && base.outcome != Skip, addresses[name]:
+				c.UnstableName++
+			case f.stopped(name):
+				list = &c.NeverRun
+			case f.renamed(name) != "":
+				c.Renamed = append(c.Renamed, Renamed{name, f.renamed(name)})
+			default:
+				list = &c.Removed
+			}
+		case head.outcome == Pass && base.outcome == "":
 			c.Added++
-		case s.head == Pass && s.base == Pass:
+		case head.outcome == Pass && base.outcome == Pass:
 			c.PassBoth++
 		}
 		if list != nil {
@@ -206,16 +359,196 @@ func (f *Findings) Compare() Comparison {
 	return c
 }
 
+// twiceOnBase returns the entries whose plain command ran twice on the base.
+func (f *Findings) twiceOnBase() map[string]bool {
+	n := map[string]int{}
+	for _, r := range f.Runs {
+		if r.Side == SideBase && r.State == receipts.StateExited && (r.Plain() || r.Purpose == PurposeRepeat) {
+			n[r.Name]++
+		}
+	}
+	twice := map[string]bool{}
+	for name := range n {
+		twice[name] = n[name] > 1
+	}
+	return twice
+}
+
+var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`0x[0-9a-fA-F]{6,16}`) })
+
+// addresses returns the names that are gone from the base and differ from a new
+// name of the head in nothing but the addresses in them.
+func (f *Findings) addresses(names []TestName) map[TestName]bool {
+	spare := map[TestName]int{}
+	var gone []TestName
+	for _, name := range names {
+		if !strings.Contains(name.Name, "0x") || !address().MatchString(name.Name) {
+			continue
+		}
+		s := f.outcomes[name]
+		switch {
+		case s.base.outcome == "" && s.head.outcome != "":
+			spare[plainName(name)]++
+		case s.base.outcome != "" && s.head.outcome == "":
+			gone = append(gone, name)
+		}
+	}
+	same := map[TestName]bool{}
+	for _, name := range gone {
+		if key := plainName(name); spare[key] > 0 {
+			spare[key]--
+			same[name] = true
+		}
+	}
+	return same
+}
+
+func plainName(n TestName) TestName {
+	return TestName{n.Entry, n.Suite, address().ReplaceAllString(n.Name, "0x"), 0}
+}
+
+// stopped reports whether the package of a test did not come to its end on the
+// head, so that nothing is known of a test that was not seen there.
+func (f *Findings) stopped(n TestName) bool {
+	s, ok := f.bad[suiteKey{n.Entry, SideHead, n.Suite}]
+	if ok && (s.Outcome == BuildFailed || s.Outcome == Unfinished || s.Kind == kindPanic || s.Kind == kindTimeout) {
+		return true
+	}
+	for _, r := range f.side(n.Entry, SideHead) {
+		if r.Plain() && (r.State != receipts.StateExited && r.State != receipts.StateNotRun || r.Tests() == 0) {
+			return true
+		}
+	}
+	return ok && f.panicked(n.Entry, n.Suite)
+}
+
+// panicked reports whether a test of a package ended its process on the head.
+func (f *Findings) panicked(entry, suite string) bool {
+	for name, s := range f.outcomes {
+		if name.Entry == entry && name.Suite == suite && (s.head.kind == kindPanic || s.head.kind == kindTimeout) {
+			return true
+		}
+	}
+	return false
+}
+
+// renamed returns the name on the head of a Go test that is gone, "" if it has none.
+func (f *Findings) renamed(n TestName) string {
+	if f.trees == nil {
+		return ""
+	}
+	root := rootName(n.Name)
+	for _, r := range f.trees.renames {
+		if r.Package == n.Suite && r.From == root {
+			to := r.To + strings.TrimPrefix(n.Name, root)
+			if s := f.outcomes[TestName{n.Entry, n.Suite, to, n.Ordinal}]; s != nil && s.head.outcome != "" {
+				return to
+			}
+		}
+	}
+	return ""
+}
+
 // Passed returns the tests that pass on the head, in the order of their names.
 func (f *Findings) Passed() []TestName {
 	var list []TestName
 	for name, s := range f.outcomes {
-		if s.head == Pass {
+		if s.head.outcome == Pass {
 			list = append(list, name)
 		}
 	}
 	slices.SortFunc(list, TestName.compare)
 	return list
+}
+
+// Proof is a test that fails on the base's code and passes on the head's.
+type Proof struct {
+	Test       TestName `json:"test"`
+	Kind       string   `json:"kind"` // assertion, panic, did-not-compile, not-finished, error
+	Failed     int      `json:"failed"`
+	FailedRuns int      `json:"failed_runs"`
+	Passed     int      `json:"passed"`
+	PassedRuns int      `json:"passed_runs"`
+	New        bool     `json:"new"` // the base does not have a test of this name
+}
+
+// Stable reports whether every run of the test said the same.
+func (p *Proof) Stable() bool { return p.Failed == p.FailedRuns && p.Passed == p.PassedRuns }
+
+// FailToPass returns the tests that prove the change, in the order of their names:
+// they fail on the base's code with the head's tests, and pass on the head. Where
+// the patch does not change the tests, the base itself is what they fail on. A test
+// that a failed parent's subtest explains is listed as well.
+func (f *Findings) FailToPass() []Proof {
+	var list []Proof
+	for _, name := range slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare) {
+		s := f.outcomes[name]
+		if s.head.passes == 0 || s.head.outcome == Skip {
+			continue
+		}
+		side, t := SideBase, &s.base
+		if f.trees != nil && f.trees.own(SideHybrid) && f.ranHybrid(name.Entry, name.Suite) {
+			side, t = SideHybrid, &s.hybrid
+		}
+		p := Proof{
+			Test: name, Failed: int(t.fails), FailedRuns: int(t.fails + t.passes), Passed: int(s.head.passes), PassedRuns: int(s.head.passes + s.head.fails),
+			New: s.base.outcome == "",
+		}
+		switch {
+		case t.fails > 0:
+			p.Kind = cmp.Or(t.kind, kindAssertion)
+			if t.outcome == Unfinished {
+				p.Kind = kindUnfinished
+			}
+		case t.outcome == "" && side == SideHybrid && f.dropped(name):
+			p.Kind, p.Failed, p.FailedRuns = kindNotCompiled, 1, 1
+		default:
+			continue
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+const (
+	kindNotCompiled = "did-not-compile"
+	kindUnfinished  = "not-finished"
+)
+
+// ranHybrid reports whether the tests of a suite were tried on the hybrid tree.
+func (f *Findings) ranHybrid(entry, suite string) bool {
+	for _, r := range f.side(entry, SideHybrid) {
+		if r.State != receipts.StateNotRun && (r.Package == "" || r.Package == suite) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropped reports whether the file of a test could not be built on the base's code.
+func (f *Findings) dropped(n TestName) bool {
+	files := f.unbuilt[builtKey{n.Entry, SideHybrid, n.Suite}]
+	if s, ok := f.bad[suiteKey{n.Entry, SideHybrid, n.Suite}]; ok && s.Outcome == BuildFailed {
+		return true
+	}
+	if len(files) == 0 {
+		return false
+	}
+	root := rootName(n.Name)
+	for i := range f.config.Test {
+		e := &f.config.Test[i]
+		if e.Name != n.Entry {
+			continue
+		}
+		for _, p := range f.trees.covered(e, parseGoTest(e), SideHead) {
+			for _, t := range p.Tests {
+				if p.ImportPath == n.Suite && t.Name == root {
+					return slices.Contains(files, path.Base(t.File))
+				}
+			}
+		}
+	}
+	return false
 }
 
 // side returns the findings of one entry on one side, in order.
@@ -224,160 +557,6 @@ func (f *Findings) side(entry, side string) []*RunFinding {
 	for _, r := range f.Runs {
 		if r.Name == entry && r.Side == side {
 			list = append(list, r)
-		}
-	}
-	return list
-}
-
-// judge returns the reasons why the patch does not meet the policy. It looks up
-// the documents of a run by the number of its call.
-func (f *Findings) judge(args map[uint64]*receipts.Args, results map[uint64]*receipts.Result) []Reason {
-	var reasons []Reason
-	passed, ran := 0, 0
-	for _, r := range f.Runs {
-		if r.Side != SideHead || r.State == receipts.StateNotRun {
-			continue
-		}
-		ran++
-		passed += r.Pass
-		reasons = append(reasons, f.judgeRun(r, args[r.Call], results)...)
-	}
-	if passed == 0 && len(reasons) == 0 {
-		detail := "no test passed"
-		if ran == 0 {
-			detail = "no test command was run on the head"
-		}
-		reasons = append(reasons, Reason{Code: NoTests, Detail: detail})
-	}
-	return reasons
-}
-
-// judgeRun returns why one run on the head is not green.
-func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, results map[uint64]*receipts.Result) []Reason {
-	var reasons []Reason
-	result := results[r.Call]
-	because := func(code Code, format string, args ...any) {
-		reasons = append(reasons, Reason{Code: code, Detail: r.Name + ": " + fmt.Sprintf(format, args...)})
-	}
-	why := ""
-	if result != nil {
-		why = string(result.Why)
-	}
-	switch r.State {
-	case receipts.StateNotFound:
-		because(CommandNotFound, "%s", why)
-		return reasons
-	case receipts.StateCanceled:
-		because(Interrupted, "the run was interrupted during the tests")
-	case receipts.StateTimeout:
-		because(TimedOut, "%d tests had ended", r.Pass+r.Fail+r.Skip)
-	case receipts.StateSignaled:
-		signal := "a signal"
-		if result != nil {
-			signal = result.Signal
-		}
-		because(CommandFailed, "ended by %s", signal)
-	case receipts.StateFailed:
-		because(RunFailed, "%s", why)
-		return reasons
-	}
-	for _, s := range r.Signals {
-		if s.Code == sigToolchain {
-			because(ToolchainTooOld, "%s", s.Detail)
-			return reasons
-		}
-		if s.Code == sigSaid {
-			because(CommandFailed, "exit code %d before the first test: %s", r.Exit, s.Detail)
-			return reasons
-		}
-	}
-	// Of the other formats nobody reads standard output.
-	if args != nil && args.Format == FormatGo && result != nil && result.Stdout.Kept < result.Stdout.Bytes {
-		because(OutputIncomplete, "%d of %d bytes kept", result.Stdout.Kept, result.Stdout.Bytes)
-	}
-	if r.Unbuilt > 0 {
-		because(BuildBroken, "%d packages", r.Unbuilt)
-	}
-	if n := r.Fail + r.Unfinished; n > 0 {
-		because(TestsFailed, "%d of %d", n, r.Tests())
-	}
-	denied := f.denied(r, results)
-	if len(reasons) > 0 {
-		if denied != "" {
-			because(NeedsNested, "%s", denied)
-		}
-		return reasons
-	}
-	if list := f.contradictions(r); len(list) > 0 {
-		because(UntrustedReport, "%s", strings.Join(list, ", "))
-	}
-	switch {
-	case len(reasons) > 0:
-	case denied != "": // says more than that it failed
-		because(NeedsNested, "exit code %d: %s", r.Exit, denied)
-	case r.Exit != 0 || r.BadSuites > 0:
-		because(CommandFailed, "exit code %d, %d suites not green", r.Exit, r.BadSuites)
-	case !r.Complete:
-		because(UntrustedReport, "the report is not complete")
-	case r.Pass == 0:
-		because(NoTests, "no test passed")
-	}
-	return reasons
-}
-
-// NoteDenied is the name of the note in a result document that counts the system
-// calls of nested sandboxes that the command was refused.
-const NoteDenied = "denied"
-
-// denied returns which calls of nested sandboxes were refused to a run that
-// failed, "" where there are none or where they explain nothing: a run of the
-// same entry on the base is green in spite of them. It is asked about runs that
-// are red by their exit code only, so that it cannot make one green.
-func (f *Findings) denied(r *RunFinding, results map[uint64]*receipts.Result) string {
-	note := func(r *RunFinding) string {
-		if result := results[r.Call]; result != nil {
-			for _, n := range result.Notes {
-				if n.Name == NoteDenied {
-					return cut(string(n.Value), maxDetail)
-				}
-			}
-		}
-		return ""
-	}
-	if r.State != receipts.StateExited || r.Exit == 0 {
-		return ""
-	}
-	for _, b := range f.side(r.Name, SideBase) {
-		if b.State == receipts.StateExited && b.Exit == 0 && note(b) != "" {
-			return ""
-		}
-	}
-	return note(r)
-}
-
-// contradictions returns the codes of r's signals that disqualify it and that
-// the same entry does not have on the base.
-func (f *Findings) contradictions(r *RunFinding) []string {
-	var list []string
-	onBase := func(s Signal) bool {
-		for _, b := range f.side(r.Name, SideBase) {
-			for _, o := range b.Signals {
-				if o.Code == s.Code && o.Suite == s.Suite && o.Test == s.Test {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	for _, s := range r.Signals {
-		if s.Disqualifies() && s.Code != sigZeroTests && !onBase(s) {
-			text := s.Code
-			if s.Suite != "" {
-				text += " (" + s.Suite + ")"
-			}
-			if !slices.Contains(list, text) {
-				list = append(list, text)
-			}
 		}
 	}
 	return list

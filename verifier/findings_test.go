@@ -15,7 +15,7 @@ import (
 // judged returns the findings of calls, and what makes reasons of them.
 func judged(t testing.TB, o output, calls ...TestCall) (*Findings, func() []Reason) {
 	t.Helper()
-	f, err := Judge(io.Discard, testPatch, testPlan, calls, o.open)
+	f, err := judgeCalls(io.Discard, calls, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,9 +35,12 @@ func TestNetwork(t *testing.T) {
 	}{
 		{"ports", func(r *fixture.Run) {
 			r.Config.Test[0].Connect = []string{"127.0.0.1:5432", "[::1]:6379"}
+			var plan *verifier.Plan
+			r.Forge.Plan = func(p *verifier.Plan) { plan = p }
 			r.Forge.Args = func(a *receipts.Args) {
 				if a.Tool == receipts.ToolTest {
-					a.Env = append(a.Env, receipts.Bytes(verifier.RunVariable+"="+a.Side+"-1"))
+					id := plan.ID(&verifier.PlannedRun{Name: a.Name, Side: a.Side, Round: a.Round})
+					a.Env = append(a.Env, receipts.Bytes(verifier.RunVariable+"="+id))
 				}
 			}
 		}, 3, nil, `"isolation_level":3,"network":"none","connect":["127.0.0.1:5432","[::1]:6379"]`},

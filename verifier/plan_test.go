@@ -40,16 +40,16 @@ func TestNewPlan(t *testing.T) {
 		sides   Sides
 		want    string
 	}{
-		{"all", []string{"docs/a.md"}, Sides{}, "unit base 1 " + unit + "\nunit head 1 " + unit + "\n" +
-			`docs base 1 junit ["make" "docs"]` + "\n" + `docs head 1 junit ["make" "docs"]` + "\n"},
-		{"paths", []string{"a.go"}, Sides{}, "unit base 1 " + unit + "\nunit head 1 " + unit + "\n" +
-			`docs base 1 junit ["make" "docs"] not run: no changed path matches` + "\n" + `docs head 1 junit ["make" "docs"] not run: no changed path matches` + "\n"},
-		{"no base", []string{"docs/a.md"}, Sides{EmptyBase: true}, "unit base 1 " + unit + " not run: the base is the empty tree\nunit head 1 " + unit + "\n" +
-			`docs base 1 junit ["make" "docs"] not run: the base is the empty tree` + "\n" + `docs head 1 junit ["make" "docs"]` + "\n"},
-		{"head only", []string{"a.go"}, Sides{HeadOnly: true}, "unit base 1 " + unit + " not run: the base is not run\nunit head 1 " + unit + "\n" +
-			`docs base 1 junit ["make" "docs"] not run: no changed path matches` + "\n" + `docs head 1 junit ["make" "docs"] not run: no changed path matches` + "\n"},
+		{"all", []string{"docs/a.md"}, Sides{}, "unit head 1 " + unit + "\nunit base 1 " + unit + "\n" +
+			`docs head 1 junit ["make" "docs"]` + "\n" + `docs base 1 junit ["make" "docs"]` + "\n"},
+		{"paths", []string{"a.go"}, Sides{}, "unit head 1 " + unit + "\nunit base 1 " + unit + "\n" +
+			`docs head 1 junit ["make" "docs"] not run: no changed path matches` + "\n" + `docs base 1 junit ["make" "docs"] not run: no changed path matches` + "\n"},
+		{"no base", []string{"docs/a.md"}, Sides{EmptyBase: true}, "unit head 1 " + unit + "\nunit base 1 " + unit + " not run: the base is the empty tree\n" +
+			`docs head 1 junit ["make" "docs"]` + "\n" + `docs base 1 junit ["make" "docs"] not run: the base is the empty tree` + "\n"},
+		{"head only", []string{"a.go"}, Sides{HeadOnly: true}, "unit head 1 " + unit + "\nunit base 1 " + unit + " not run: the base is not run\n" +
+			`docs head 1 junit ["make" "docs"] not run: no changed path matches` + "\n" + `docs base 1 junit ["make" "docs"] not run: no changed path matches` + "\n"},
 	} {
-		plan := NewPlan(testPatch, testPlan, planConfig(), SourceBase, test.changed, test.sides)
+		plan := NewPlan(testPatch, testPlan, planConfig(), SourceBase, &Trees{changed: test.changed}, test.sides, testPatch)
 		if got := describe(plan); got != test.want {
 			t.Errorf("%s:\n%s\nwant\n%s", test.name, got, test.want)
 		}
@@ -61,6 +61,7 @@ func TestNewPlan(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, plan) {
 			t.Errorf("%s: read %+v, %v", test.name, got, err)
 		}
+		test.sides.Level = LevelNoRegression
 		if again := got.sides(); again != test.sides {
 			t.Errorf("%s: sides %+v, want %+v", test.name, again, test.sides)
 		}
@@ -74,7 +75,7 @@ func TestPlannedNetwork(t *testing.T) {
 	c := planConfig()
 	c.Isolation.Level = 1
 	c.Test[0].Connect, c.Test[1].Network = []string{"127.0.0.1:5432"}, NetworkHost
-	plan := NewPlan(testPatch, testPlan, c, SourceBase, []string{"docs/a"}, Sides{})
+	plan := NewPlan(testPatch, testPlan, c, SourceBase, &Trees{changed: []string{"docs/a"}}, Sides{}, testPatch)
 	doc, err := receipts.Encode(&plan)
 	if err != nil {
 		t.Fatal(err)
@@ -84,12 +85,12 @@ func TestPlannedNetwork(t *testing.T) {
 			t.Errorf("not twice %s in %s", want, doc)
 		}
 	}
-	for i, want := range []string{"base-1 none", "head-1 none", "base-1 host", "head-1 host"} {
-		if got := plan.Runs[i].ID() + " " + plan.Runs[i].NetworkName(); got != want {
+	for i, want := range []string{"head none", "base none", "head host", "base host"} {
+		if got := plan.Runs[i].Side + " " + plan.Runs[i].NetworkName(); got != want {
 			t.Errorf("run %d: %s, want %s", i, got, want)
 		}
 	}
-	plain := NewPlan(testPatch, testPlan, planConfig(), SourceBase, nil, Sides{})
+	plain := NewPlan(testPatch, testPlan, planConfig(), SourceBase, &Trees{changed: nil}, Sides{}, testPatch)
 	if doc, err := receipts.Encode(&plain); err != nil || bytes.Contains(doc, []byte("network")) || bytes.Contains(doc, []byte("connect")) {
 		t.Errorf("%s, %v", doc, err)
 	}
@@ -107,7 +108,7 @@ func TestCommandLine(t *testing.T) {
 		{FormatGo, "go", "go"},
 		{FormatJUnit, "go test ./...", "go test ./..."},
 	} {
-		got := commandLine(&TestEntry{Format: test.format, Run: strings.Fields(test.run)})
+		got := commandLine(&TestEntry{Format: test.format, Run: strings.Fields(test.run)}, false)
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%s as %s: %q, want %q", test.run, test.format, got, test.want)
 		}
@@ -141,7 +142,7 @@ func TestChanged(t *testing.T) {
 
 // FuzzPlan: a document that can be read is written with the same bytes.
 func FuzzPlan(f *testing.F) {
-	plan := NewPlan(testPatch, testPlan, planConfig(), SourceDetected, []string{"a"}, Sides{EmptyBase: true})
+	plan := NewPlan(testPatch, testPlan, planConfig(), SourceDetected, &Trees{changed: []string{"a"}}, Sides{EmptyBase: true}, testPatch)
 	plan.NotCovered = []receipts.Bytes{"other/go.mod", "\xff"}
 	doc, err := receipts.Encode(&plan)
 	if err != nil {

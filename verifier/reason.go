@@ -81,7 +81,7 @@ const (
 	PatchMismatch   Code = "patch-mismatch"
 	PlanMismatch    Code = "plan-mismatch"
 	CallsMismatch   Code = "calls-mismatch"
-	EvidenceBroken  Code = "evidence-mismatch"
+	EvidenceBroken  Code = "judgement-differs"
 	// Broken: the bytes contradict an anchor or what the caller expects.
 	MACMismatch      Code = "mac-mismatch"
 	SignatureInvalid Code = "signature-invalid"
@@ -109,6 +109,10 @@ const (
 	NeedsNested      Code = "needs-nested-namespaces"
 	UntrustedReport  Code = "report-contradicts-itself"
 	OutputIncomplete Code = "output-incomplete"
+	TestsRemoved     Code = "tests-removed"
+	TestsSkipped     Code = "tests-skipped"
+	CanaryFailed     Code = "canary-failed"
+	PolicyFinding    Code = "policy-finding"
 	// No verdict.
 	Usage            Code = "usage"
 	Unreadable       Code = "unreadable"
@@ -174,6 +178,10 @@ func Causes() []Cause {
 		{NeedsNested, Failed, "A test command on the head failed and had asked for what nested sandboxes begin with, such as new namespaces or mounts. The sandbox refuses these calls; the reason counts them.", "Run the tests that bring a sandbox of their own (bwrap, unshare, a browser's, a container engine's) outside of truegreen, or let them do without: browsers take --no-sandbox."},
 		{UntrustedReport, Failed, "What a test command put out contradicts itself, or its exit code, in a way that it does not on the base.", "Read the signals in the report: something printed results that it did not have."},
 		{OutputIncomplete, Failed, "A go test command wrote more than the output limit to its standard output, which is its report; so that is not whole.", "Make the tests quieter or raise limits.output in .truegreen.yaml at the base. Of the formats junit and exit standard output is no part of the report, and may be cut."},
+		{TestsRemoved, Failed, "Tests of the base are gone on the head, and none with the same content has another name.", "Bring them back. If they are meant to go, say integrity: {removed: warn} in .truegreen.yaml at the base."},
+		{TestsSkipped, Failed, "Tests that passed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
+		{CanaryFailed, Failed, "A test of truegreen's own, which has to fail, did not turn its run red: what the tests of this package say does not depend on how they end.", "Look at TestMain, and at what ends the test process: its exit code has to be what m.Run returns."},
+		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
 
 		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},
 		{Unreadable, "", "A file or a terminal could not be read or written.", "Check the path and its permissions."},

@@ -95,6 +95,13 @@ func (r Report) Plan() Plan { return r.get().plan }
 // Findings returns what the tests came to.
 func (r Report) Findings() *Findings { return r.get().findings }
 
+// Sentence says in one sentence what the run proves; see [Findings.Sentence].
+func (r Report) Sentence() string {
+	p := r.Patch()
+	short := func(id string) string { return id[:min(7, len(id))] }
+	return r.Findings().Sentence(short(p.Base), short(p.Head))
+}
+
 // Trust returns the signatures that an anchor vouches for.
 func (r Report) Trust() []Trust { return slices.Clone(r.get().trust) }
 
@@ -173,6 +180,8 @@ type jsonRun struct {
 	Name       string   `json:"name"`
 	Side       string   `json:"side"`
 	Round      int      `json:"round"`
+	Purpose    string   `json:"purpose,omitempty"`
+	Package    string   `json:"package,omitempty"`
 	Argv       []string `json:"argv"`
 	State      string   `json:"state"`
 	Exit       int      `json:"exit"`
@@ -212,6 +221,9 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		End        string       `json:"end,omitempty"`
 		Quick      bool         `json:"quick,omitempty"`
 		Runs       []jsonRun    `json:"runs,omitempty"`
+		Sentence   string       `json:"sentence,omitempty"`
+		Claim      *Claim       `json:"claim,omitempty"`
+		Findings   []Finding    `json:"findings,omitempty"`
 		Compared   *Comparison  `json:"compared,omitempty"`
 		NotCovered []string     `json:"not_covered,omitempty"`
 	}{Verdict: r.Verdict(), Exit: r.Verdict().Exit(), Reasons: []jsonReason{}, Trust: []Trust{}}
@@ -234,7 +246,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 			out.Runs = append(out.Runs, r.jsonRun(f))
 		}
 		c := in.findings.Compare()
-		out.Compared = &c
+		out.Compared, out.Sentence, out.Claim, out.Findings = &c, r.Sentence(), &in.findings.Claim, in.findings.Findings
 		for _, n := range in.plan.NotCovered {
 			out.NotCovered = append(out.NotCovered, string(n))
 		}
@@ -244,7 +256,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 
 func (r Report) jsonRun(f *RunFinding) jsonRun {
 	out := jsonRun{
-		Call: f.Call, Name: f.Name, Side: f.Side, Round: f.Round, State: f.State, Exit: f.Exit,
+		Call: f.Call, Name: f.Name, Side: f.Side, Round: f.Round, Purpose: f.Purpose, Package: f.Package, State: f.State, Exit: f.Exit,
 		Pass: f.Pass, Fail: f.Fail, Skip: f.Skip, Unfinished: f.Unfinished,
 	}
 	if args := r.r.args[f.Call]; args != nil {

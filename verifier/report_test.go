@@ -197,7 +197,7 @@ func TestReportJSON(t *testing.T) {
 	if len(got.Reasons) != 1 || got.Reasons[0].Code != "tests-failed" || got.Reasons[0].Verdict != "failed" || len(got.Trust) != 1 || got.Trust[0].Kind != "mac" {
 		t.Errorf("JSON %s", text)
 	}
-	if len(got.Runs) != 2 || got.Runs[1]["fail"] != 1.0 || got.Runs[1]["exit"] != 1.0 || got.Runs[1]["isolation_level"] != 3.0 {
+	if len(got.Runs) != 2 || got.Runs[0]["fail"] != 1.0 || got.Runs[0]["exit"] != 1.0 || got.Runs[0]["isolation_level"] != 3.0 {
 		t.Errorf("runs %v", got.Runs)
 	}
 	if c := got.Compared.Regressed; len(c) != 1 || c[0].Name != "TestAdd" || c[0].Suite != fixture.Package || c[0].Entry != "unit" {

@@ -13,8 +13,15 @@ import (
 )
 
 // redRun fails a test on the head; its forger wants it green.
-func redRun() fixture.Run {
+// plainRun is a run of which no further runs follow, whatever it comes to.
+func plainRun() fixture.Run {
 	r := fixture.New()
+	r.Config.Evidence.Level = verifier.LevelRan
+	return r
+}
+
+func redRun() fixture.Run {
+	r := plainRun()
 	r.Output = fixture.OnHead(fixture.Output{Exit: 1, Stdout: fixture.GoTest(fixture.Package, "TestAdd fail")})
 	return r
 }
@@ -34,7 +41,7 @@ func TestStrangerRewritesAll(t *testing.T) {
 	t.Parallel()
 	honest := redRun()
 	original := tapeOf(t, bundleOf(t, &honest))
-	stranger := fixture.New() // the same patch, job and salt, and all green
+	stranger := plainRun() // the same patch, job and salt, and all green
 	stranger.Secret = bytes.Repeat([]byte{0x66}, 32)
 	file := bundleOf(t, &stranger)
 
@@ -65,7 +72,7 @@ func TestStrangerEdits(t *testing.T) {
 	t.Parallel()
 	r := redRun()
 	file := bundleOf(t, &r)
-	other := fixture.New() // green, under the same secret
+	other := plainRun() // green, under the same secret
 	other.Job[0] ^= 1
 	donor := tapeOf(t, bundleOf(t, &other))
 	foreign := bytes.Repeat([]byte{0x66}, 32)
@@ -92,9 +99,9 @@ func TestStrangerEdits(t *testing.T) {
 		raw  bool                   // do not mint
 		want verifier.Code          // under the stolen seal key
 	}{
-		{"result, chain not mended", func(t *testing.T, tape *fixture.Tape) { green(t, tape, tape.Completed()[4]) }, nil, true, verifier.ReceiptsBroken},
-		{"result, old MACs", func(t *testing.T, tape *fixture.Tape) { green(t, tape, tape.Completed()[4]) }, nil, false, verifier.ReceiptsBroken},
-		{"result, MACs of another key", func(t *testing.T, tape *fixture.Tape) { green(t, tape, tape.Completed()[4]) }, foreignKey, false, verifier.ReceiptsBroken},
+		{"result, chain not mended", func(t *testing.T, tape *fixture.Tape) { green(t, tape, tape.Completed()[3]) }, nil, true, verifier.ReceiptsBroken},
+		{"result, old MACs", func(t *testing.T, tape *fixture.Tape) { green(t, tape, tape.Completed()[3]) }, nil, false, verifier.ReceiptsBroken},
+		{"result, MACs of another key", func(t *testing.T, tape *fixture.Tape) { green(t, tape, tape.Completed()[3]) }, foreignKey, false, verifier.ReceiptsBroken},
 		{"call left out", func(t *testing.T, tape *fixture.Tape) {
 			i := tape.Completed()[5]
 			tape.Frames = slices.Delete(tape.Frames, i-1, i+1)
@@ -105,7 +112,7 @@ func TestStrangerEdits(t *testing.T) {
 			tape.Frames = slices.Delete(tape.Frames, i, i+1)
 		}, nil, false, verifier.BlobUnnamed},
 		{"completion repeated", func(t *testing.T, tape *fixture.Tape) {
-			i := tape.Completed()[4]
+			i := tape.Completed()[3]
 			tape.Frames = slices.Insert(tape.Frames, i+1, tape.Frames[i])
 		}, nil, false, verifier.ReceiptsBroken},
 		{"completions swapped", func(t *testing.T, tape *fixture.Tape) {
@@ -113,11 +120,11 @@ func TestStrangerEdits(t *testing.T) {
 			tape.Frames[c[3]], tape.Frames[c[4]] = tape.Frames[c[4]], tape.Frames[c[3]]
 		}, nil, false, verifier.ReceiptsBroken},
 		{"call of another run", func(t *testing.T, tape *fixture.Tape) {
-			tape.Frames[tape.Completed()[4]] = donor.Frames[donor.Completed()[4]]
+			tape.Frames[tape.Completed()[3]] = donor.Frames[donor.Completed()[3]]
 		}, nil, false, verifier.LogBroken},
 		{"call of another run, relabeled", func(t *testing.T, tape *fixture.Tape) {
-			i := tape.Completed()[4]
-			f := donor.Frames[donor.Completed()[4]]
+			i := tape.Completed()[3]
+			f := donor.Frames[donor.Completed()[3]]
 			f.Task, f.Job = tape.Frames[i].Task, tape.Frames[i].Job
 			tape.Frames[i] = f
 		}, nil, false, verifier.ReceiptsBroken},
@@ -209,7 +216,7 @@ func TestSealerPiecesTogether(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			tape := tapeOf(t, file)
-			if err := tape.EditReceipt(tape.Completed()[4], func(x *receipts.Receipt) { test.edit(x, tape) }); err != nil {
+			if err := tape.EditReceipt(tape.Completed()[3], func(x *receipts.Receipt) { test.edit(x, tape) }); err != nil {
 				t.Fatal(err)
 			}
 			if err := tape.Mint(receiptKey); err != nil {
@@ -231,7 +238,7 @@ func TestSealerPiecesTogether(t *testing.T) {
 // TestSealerOfAnotherTask labels a run as one of another patch, everywhere.
 func TestSealerOfAnotherTask(t *testing.T) {
 	t.Parallel()
-	r := fixture.New()
+	r := plainRun()
 	tape := tapeOf(t, bundleOf(t, &r))
 	task := receipts.TaskID([]byte("another patch"))
 	tape.Seal.Task = task
@@ -263,7 +270,7 @@ func TestSealerOfAnotherTask(t *testing.T) {
 // TestSealerLeavesOpen completes a run in which a call has begun and not ended.
 func TestSealerLeavesOpen(t *testing.T) {
 	t.Parallel()
-	r := fixture.New()
+	r := plainRun()
 	r.Prepare = []fixture.Prepared{{Name: "fetch"}}
 	receiptKey, sealKey := keysOf(t, &r)
 	tape := tapeOf(t, bundleOf(t, &r))
@@ -291,7 +298,7 @@ func TestSealerSwapsOutput(t *testing.T) {
 	receiptKey, sealKey := keysOf(t, &r)
 	tape := tapeOf(t, bundleOf(t, &r))
 	stdout := tape.Put([]byte(fixture.GoTest(fixture.Package, "TestAdd")))
-	if err := tape.EditResult(tape.Completed()[4], func(result *receipts.Result) {
+	if err := tape.EditResult(tape.Completed()[3], func(result *receipts.Result) {
 		delete(tape.Blobs, result.Stdout.Digest)
 		n := int64(len(tape.Blobs[stdout]))
 		result.Exit, result.Stdout = 0, receipts.Stream{Digest: stdout, Bytes: n, Kept: n}
@@ -318,7 +325,7 @@ func TestSealerSwapsOutput(t *testing.T) {
 func TestCrashed(t *testing.T) {
 	t.Parallel()
 	for stop := -1; stop < 7; stop++ {
-		r := fixture.New()
+		r := plainRun()
 		if r.Stop = stop; stop == 0 {
 			continue
 		}

@@ -37,6 +37,11 @@ package verifier
 //	report-malformed *              a report is not well-formed, or cannot be read to its end
 //	report-not-junit *              a report is something else than JUnit XML
 //	limit-exceeded *                the report is beyond a limit of the reader
+//	canary-missing *                a test that was laid over a package was not seen to pass
+//	silent-test *                   a test file has a test that was not seen, and its package came to its end
+//	ghost-test *                    a test was seen that no test file has
+//	does-not-build                  a test file does not build on the code of the other side
+//	no-coverage-profile             nothing tells which lines were executed
 //
 // Some honest projects run tests inside of tests, with failures that are meant:
 // failed-test-in-passing-suite and impossible-order must be compared with what
@@ -77,6 +82,11 @@ const (
 	sigReportMalformed   = "report-malformed"
 	sigReportNotJUnit    = "report-not-junit"
 	sigLimitExceeded     = "limit-exceeded"
+	sigCanaryMissing     = "canary-missing"
+	sigSilentTest        = "silent-test"
+	sigGhostTest         = "ghost-test"
+	sigNotBuilt          = "does-not-build"
+	sigNoProfile         = "no-coverage-profile"
 )
 
 // Disqualifies reports whether no claim that the tests passed can stand beside
@@ -85,7 +95,8 @@ func (s Signal) Disqualifies() bool {
 	switch s.Code {
 	case sigZeroTests, sigSuiteUnfinished, sigResultNoReport, sigPassNoSummary, sigFailedInPassing,
 		sigExitContradicts, sigNoExitStatus, sigTestUnfinished, sigCached, sigFewerThanDeclared,
-		sigReportMissing, sigReportMalformed, sigReportNotJUnit, sigLimitExceeded:
+		sigReportMissing, sigReportMalformed, sigReportNotJUnit, sigLimitExceeded,
+		sigCanaryMissing, sigSilentTest, sigGhostTest:
 		return true
 	}
 	return false

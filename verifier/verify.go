@@ -95,6 +95,10 @@ type verification struct {
 	blobs  *blobStore
 	config *Config
 	sides  [2][]TreeEntry
+
+	sources receipts.Digest // zero: there are none
+	trees   *Trees
+	calls   []TestCall // of the tool test
 }
 
 // errStop ends a verification whose reasons say all that can be said.

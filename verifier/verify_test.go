@@ -116,7 +116,7 @@ func TestRed(t *testing.T) {
 		{"old toolchain", head(fixture.Output{Exit: 1, Stderr: "go: go.mod requires go >= 1.99 (running go 1.26.5; GOTOOLCHAIN=local)\n"}), []verifier.Code{verifier.ToolchainTooOld}},
 		{"go command fails", head(fixture.Output{Exit: 1, Stderr: "go: updates to go.mod needed\n"}), []verifier.Code{verifier.CommandFailed}},
 		{"no tests", head(fixture.Output{Stdout: ""}), []verifier.Code{verifier.NoTests}},
-		{"all skipped", head(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd skip")}), []verifier.Code{verifier.NoTests}},
+		{"all skipped", head(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd skip")}), []verifier.Code{verifier.NoTests, verifier.TestsSkipped}},
 		{"no changed path", func(r *fixture.Run) { r.Config.Test[0].Paths = []string{"docs/**"} }, []verifier.Code{verifier.NoTests}},
 		{"cut", head(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd"), Dropped: 1}), []verifier.Code{verifier.OutputIncomplete}},
 		{"cut, where nobody reads it", format("junit", "r.xml", fixture.Output{Stdout: "chatter\n", Dropped: 1, Reports: map[string]string{"r.xml": `<testsuite name="s"><testcase name="a"/></testsuite>`}}), nil},
@@ -183,7 +183,7 @@ func TestRootCommit(t *testing.T) {
 	o.AllowCommand = true
 	report := verify(t, file, o)
 	want(t, report)
-	if run := report.Findings().Runs[0]; run.Side != verifier.SideBase || run.State != receipts.StateNotRun {
+	if run := report.Findings().Runs[1]; run.Side != verifier.SideBase || run.State != receipts.StateNotRun {
 		t.Errorf("the base ran: %+v", run)
 	}
 	o.NoBase, o.Base = false, r.HeadCommit()

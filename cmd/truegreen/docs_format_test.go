@@ -86,7 +86,12 @@ func (x *formatExample) plan(patch []byte) {
 	x.ok(err)
 	config, err := c.Document()
 	x.ok(err)
-	plan := verifier.NewPlan(receipts.Sum(patch), receipts.Sum(config), &c, verifier.SourceBase, []string{"a/b.go"}, verifier.Sides{})
+	base := verifier.TreeEntry{Mode: "100644", ID: strings.Repeat("a0", 20), Path: "a/b.go"}
+	head := base
+	head.ID = strings.Repeat("b0", 20)
+	trees, err := verifier.ReadTrees([]verifier.TreeEntry{base}, []verifier.TreeEntry{head}, &c.Evidence, nil, nil, nil)
+	x.ok(err)
+	plan := verifier.NewPlan(receipts.Sum(patch), receipts.Sum(config), &c, verifier.SourceBase, trees, verifier.Sides{}, receipts.Sum([]byte("32 random bytes")))
 	doc, err := receipts.Encode(&plan)
 	x.ok(err)
 	_, err = verifier.ParsePlan(doc)
@@ -276,13 +281,25 @@ func (x *formatExample) evidence() {
 	n := int64(len(exampleStream))
 	call.Result = receipts.Result{State: receipts.StateExited, Exit: 1, Stdout: receipts.Stream{Digest: stream, Bytes: n, Kept: n}}
 	var out bytes.Buffer
-	_, err := verifier.Judge(&out, receipts.Sum([]byte("patch")), receipts.Sum([]byte("plan")), []verifier.TestCall{call},
-		func(d receipts.Digest) (io.ReadCloser, error) {
+	c := verifier.DefaultConfig()
+	c.Test = []verifier.TestEntry{{Name: "unit", Run: []string{"make"}, Dir: ".", Format: verifier.FormatGo, Timeout: 1}}
+	trees, err := verifier.ReadTrees(nil, nil, &c.Evidence, nil, nil, nil)
+	x.ok(err)
+	plan := verifier.NewPlan(receipts.Digest{}, receipts.Digest{}, &c, verifier.SourceBase, trees, verifier.Sides{}, receipts.Digest{})
+	plan.Runs = plan.Runs[:1]
+	j := verifier.NewJudgement(&out, verifier.Judged{
+		Patch: receipts.Sum([]byte("patch")), Planned: receipts.Sum([]byte("plan")), Plan: &plan, Config: &c, Trees: trees,
+		Open: func(d receipts.Digest) (io.ReadCloser, error) {
 			if d != stream {
 				return nil, os.ErrNotExist
 			}
 			return io.NopCloser(strings.NewReader(exampleStream)), nil
-		})
+		},
+	})
+	for batch := j.Next(); len(batch) > 0; batch = j.Next() {
+		x.ok(j.Add(&batch[0], &call))
+	}
+	_, err = j.Finish()
 	x.ok(err)
 	x.blocks["stream"], x.blocks["evidence"] = exampleStream, out.String()
 }

@@ -24,6 +24,7 @@ type runFlags struct {
 	sign     string
 	shard    string
 	previous string
+	evidence string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -60,6 +61,7 @@ Uncommitted changes are not part of a patch.`,
 	flags.StringVar(&f.o.Out, "out", "", "write the bundle here (default: a name in the state folder)")
 	flags.BoolVar(&f.o.HeadOnly, "head-only", false, "do not run the base: there is nothing to compare with then")
 	flags.IntVar(&f.o.MinLevel, "isolation", 0, "least isolation level, beside the configuration's own")
+	flags.StringVar(&f.evidence, "evidence", "", "level of evidence to try for, L0 to L4, where it is above the configuration's")
 	flags.BoolVar(&f.o.Unisolated, "unisolated", false, "run without isolation where none can be had; only if isolation.level is 0")
 	flags.StringVar(&f.sign, "sign", "", "sign the seal with this SSH private key file, or with agent[:FINGERPRINT]")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be run; start nothing")
@@ -69,7 +71,7 @@ Uncommitted changes are not part of a patch.`,
 	a.jsonFlag(cmd)
 	completes(cmd, map[string]string{
 		"repo": completeFolder, "out": completeBundle, "sign": completeFile,
-		"base": "", "head": "", "isolation": "", "attempt": "", "shard": "", "previous": "",
+		"base": "", "head": "", "isolation": "", "evidence": "", "attempt": "", "shard": "", "previous": "",
 	})
 	return cmd
 }
@@ -125,6 +127,14 @@ func beforeSeal(ctx context.Context, err error) error {
 func (f *runFlags) check() error {
 	if err := checkLevel(f.o.MinLevel); err != nil {
 		return err
+	}
+	if f.evidence != "" {
+		level, ok := strings.CutPrefix(f.evidence, "L")
+		n, err := strconv.Atoi(level)
+		if !ok || err != nil || len(level) != 1 || n > verifier.LevelMutants {
+			return usage("--evidence %q: want a level from L0 to L4", f.evidence)
+		}
+		f.o.Evidence = n
 	}
 	if f.o.Out != "" {
 		var err error

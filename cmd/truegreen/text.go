@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -92,8 +93,10 @@ func (a *app) printReport(r verifier.Report) {
 	if unisolated(r) {
 		fmt.Fprintln(w, a.color("1;31", "  NOT ISOLATED: tests ran with all that their user can do, files and network included"))
 	}
+	a.printClaim(w, r)
 	a.printRuns(w, r)
 	a.printTests(w, r)
+	a.printFindings(w, r)
 	a.printHostNetwork(w, r)
 	for _, n := range r.Plan().NotCovered {
 		fmt.Fprintf(w, "  note      %s\n", oneLine(string(n)))
@@ -139,7 +142,14 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 		steps[s.Start.Call] = s
 	}
 	name := ""
+	more := map[string]int{}
 	for _, run := range r.Findings().Runs {
+		if !run.Plain() {
+			if run.State != receipts.StateNotRun {
+				more[run.Purpose]++
+			}
+			continue
+		}
 		s := steps[run.Call]
 		if run.Name != name && s.Args != nil {
 			name = run.Name
@@ -150,6 +160,45 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 			if run.Side == verifier.SideHead && (sig.Disqualifies() || sig.Code == "exit-code-only") {
 				fmt.Fprintf(w, "            signal %s\n", oneLine(strings.Join(strings.Fields(sig.Code+" "+sig.Suite+" "+sig.Test+" "+sig.Detail), " ")))
 			}
+		}
+	}
+	var also []string
+	for _, purpose := range slices.Sorted(maps.Keys(more)) {
+		also = append(also, fmt.Sprintf("%s %d", purpose, more[purpose]))
+	}
+	if len(also) > 0 {
+		fmt.Fprintf(w, "    and     %s\n", oneLine(strings.Join(also, ", ")))
+	}
+}
+
+// printClaim says in one sentence what the run proves.
+func (a *app) printClaim(w io.Writer, r verifier.Report) {
+	f := r.Findings()
+	level := "none"
+	if f.Claim.Level >= 0 {
+		level = fmt.Sprintf("L%d", f.Claim.Level)
+	}
+	fmt.Fprintf(w, "  claim     %s: %s\n", level, oneLine(r.Sentence()))
+	if f.Claim.Missing != "" && f.Claim.Level < f.Claim.Aimed {
+		fmt.Fprintf(w, "            not L%d: %s\n", f.Claim.Level+1, oneLine(f.Claim.Missing))
+	}
+}
+
+// printFindings lists what needs attention, code by code.
+func (a *app) printFindings(w io.Writer, r verifier.Report) {
+	n := map[string]int{}
+	for _, x := range r.Findings().Findings {
+		switch x.Code {
+		case verifier.FindRemoved, verifier.FindNewlySkipped, verifier.FindNotFailing: // told by the lists of tests, and by the sentence
+			continue
+		}
+		if n[x.Code]++; n[x.Code] <= maxListed {
+			fmt.Fprintf(w, "  note      %s\n", oneLine(x.String()))
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(n)) {
+		if n[code] > maxListed {
+			fmt.Fprintf(w, "  note      %s: and %d more\n", code, n[code]-maxListed)
 		}
 	}
 }

@@ -85,7 +85,7 @@ type rule struct {
 
 var rules = []rule{
 	{
-		of:    []string{"receipts", "receipts/dsse", "bundle", "verifier", "guard", "forge", "internal/strictjson", "internal/fixture"},
+		of:    []string{"receipts", "receipts/dsse", "bundle", "verifier", "verifier/source", "guard", "forge", "internal/strictjson", "internal/fixture"},
 		never: []string{"os/exec", "plugin", "./sandbox", "./verifier/runner"},
 		why:   "whoever checks evidence cannot run code",
 	},
@@ -105,7 +105,7 @@ var rules = []rule{
 		why:   "attacks are for the self-test: nothing but the command carries them",
 	},
 	{
-		of:       []string{"receipts", "receipts/dsse", "bundle", "verifier", "guard", "sandbox", "sandbox/conformance"},
+		of:       []string{"receipts", "receipts/dsse", "bundle", "verifier", "verifier/source", "guard", "sandbox", "sandbox/conformance"},
 		never:    []string{"net", "net/http", "crypto/tls", "golang.org/x/crypto/ssh/agent"},
 		directly: true,
 		why:      "checking works offline; dialling is the caller's, which passes it in",
@@ -124,6 +124,11 @@ var rules = []rule{
 		of:    []string{"bundle"},
 		never: []string{"./verifier"},
 		why:   "imports point one way: verifier, bundle, receipts",
+	},
+	{
+		of:    []string{"verifier/source"},
+		never: []string{"./receipts", "./bundle", "./verifier", "./sandbox"},
+		why:   "it reads text that it is given, and knows nothing of evidence",
 	},
 	{
 		of:    []string{"verifier", "verifier/runner", "sandbox", "guard"},
@@ -197,8 +202,9 @@ func TestDependencies(t *testing.T) {
 		},
 		"verifier": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
-			module + "/internal/strictjson", module + "/receipts", module + "/bundle",
+			module + "/internal/strictjson", module + "/receipts", module + "/bundle", module + "/verifier/source",
 		},
+		"verifier/source":     {"golang.org/x/mod"},
 		"sandbox":             {"golang.org/x/sys"},
 		"sandbox/conformance": {"golang.org/x/sys", module + "/sandbox"},
 	} {

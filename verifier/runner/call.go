@@ -3,15 +3,19 @@ package runner
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/truegreen-dev/truegreen/bundle"
@@ -20,41 +24,170 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// test makes the planned test calls, one after the other.
+// test makes the runs that the judgement asks for, those of a batch side by side
+// where they cannot reach each other.
 func (j *job) test(ctx context.Context) error {
-	for i := range j.plan.Runs {
-		p := &j.plan.Runs[i]
-		side := 1
-		if p.Side == verifier.SideBase {
-			side = 0
-		}
-		args, spec, err := j.testSpec(p, side)
+	w, err := j.rec.Spool().Create()
+	if err != nil {
+		return err
+	}
+	j.evidence, j.began = w, j.o.Now()
+	j.judging = verifier.NewJudgement(w, verifier.Judged{
+		Patch: j.patch, Planned: j.planned, Plan: &j.plan, Config: &j.Config, Trees: j.texts, Open: j.openBlob,
+	})
+	for batch := j.judging.Next(); len(batch) > 0; batch = j.judging.Next() {
+		calls, err := j.batch(ctx, batch)
 		if err != nil {
 			return err
 		}
-		result, err := j.sandboxed(ctx, args, spec, p.Skip)
-		if err != nil {
-			return err
-		}
-		j.tests = append(j.tests, verifier.TestCall{Call: j.rec.Calls(), Args: *args, Result: *result})
-		if ctx.Err() != nil {
-			return ctx.Err()
+		for i := range batch {
+			if err := j.judging.Add(&batch[i], calls[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// batch makes runs that do not depend on each other. Their calls begin in order.
+func (j *job) batch(ctx context.Context, runs []verifier.PlannedRun) ([]*verifier.TestCall, error) {
+	calls, errs := make([]*verifier.TestCall, len(runs)), make([]error, len(runs))
+	slots := make(chan struct{}, j.abreast(runs))
+	var all sync.WaitGroup
+	failed := false
+	for i := range runs {
+		slots <- struct{}{}
+		var finish func() (*verifier.TestCall, error)
+		var err error
+		if ctx.Err() == nil {
+			finish, err = j.begin(ctx, &runs[i])
+		} else {
+			err = ctx.Err()
+		}
+		if err != nil {
+			errs[i], failed = err, true
+			break
+		}
+		all.Go(func() {
+			defer func() { <-slots }()
+			calls[i], errs[i] = finish()
+		})
+	}
+	all.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for i, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+		if calls[i] == nil && !failed {
+			return nil, errors.New("a call did not end")
+		}
+	}
+	return calls, nil
+}
+
+// abreast returns how many runs are made at the same time: one, where walls could
+// let them see each other, or where they share something of the host.
+func (j *job) abreast(runs []verifier.PlannedRun) int {
+	if j.minLevel() < int(sandbox.LevelContainer) {
+		return 1
+	}
+	for i := range runs {
+		if len(runs[i].Connect) > 0 || runs[i].Network != "" {
+			return 1
+		}
+	}
+	return max(1, min(runtime.NumCPU(), maxAbreast))
+}
+
+const maxAbreast = 4
+
+// begin records that a planned run starts, and returns what makes it. What needs no
+// sandbox is done at once.
+func (j *job) begin(ctx context.Context, p *verifier.PlannedRun) (func() (*verifier.TestCall, error), error) {
+	skip, wall := p.Skip, time.Duration(p.Timeout)*time.Second
+	if p.Cuttable() && skip == "" {
+		left := time.Duration(j.Config.Evidence.Budget)*time.Second - j.o.Now().Sub(j.began)
+		if wall = min(wall, left.Truncate(time.Second)); wall < time.Second {
+			skip, wall = verifier.SkipBudget, time.Duration(p.Timeout)*time.Second
+		}
+	}
+	if err := j.needTree(ctx, p.Side, skip); err != nil {
+		return nil, err
+	}
+	args, spec, err := j.testSpec(p, wall)
+	if err != nil {
+		return nil, err
+	}
+	if skip == "" {
+		remove, err := j.writeRunInputs(p, &spec)
+		if err != nil {
+			return nil, err
+		}
+		start, err := j.beginCall(args, &spec)
+		if err != nil {
+			return nil, err
+		}
+		return func() (*verifier.TestCall, error) {
+			defer remove()
+			return start(ctx, "")
+		}, nil
+	}
+	start, err := j.beginCall(args, &spec)
+	if err != nil {
+		return nil, err
+	}
+	return func() (*verifier.TestCall, error) { return start(ctx, skip) }, nil
+}
+
+// needTree writes a mixed tree when the first run needs it.
+func (j *job) needTree(ctx context.Context, side, skip string) error {
+	if side == verifier.SideBase || side == verifier.SideHead || skip != "" || j.mixed[side] != "" {
+		return nil
+	}
+	to := j.owner
+	to.Dir, to.Time = filepath.Join(j.parent, side), time.Unix(j.sideTime(side), 0)
+	if j.mixed == nil {
+		j.mixed = map[string]string{}
+	}
+	j.mixed[side] = to.Dir
+	return j.repo.MaterialiseEntries(ctx, j.texts.Entries(side), to)
+}
+
+// codeSide returns the side whose code, and so whose dependencies, a tree has.
+func codeSide(side string) int {
+	if side == verifier.SideBase || side == verifier.SideHybrid {
+		return 0
+	}
+	return 1
+}
+
+func (j *job) sideTime(side string) int64 {
+	return [...]int64{j.Base.Time, j.Head.Time}[codeSide(side)]
+}
+
+// treeOf returns the folder with the tree of a side, "" where it is not run.
+func (j *job) treeOf(side string) string {
+	switch side {
+	case verifier.SideBase, verifier.SideHead:
+		return j.trees[codeSide(side)]
+	}
+	return j.mixed[side]
+}
+
 // testSpec returns what a planned run asks of the sandbox, and its args document.
-func (j *job) testSpec(p *verifier.PlannedRun, side int) (*receipts.Args, sandbox.Spec, error) {
+func (j *job) testSpec(p *verifier.PlannedRun, wall time.Duration) (*receipts.Args, sandbox.Spec, error) {
 	l := j.Config.Limits
-	tree := j.listings[side].listing.SHA256
+	tree := j.texts.ID(p.Side).SHA256
 	spec := sandbox.Spec{
 		Argv: asStrings(p.Argv), Dir: verifier.InsideDir(string(p.Dir)),
-		Env:     testEnvironment(j, p, side),
-		Mounts:  j.testMounts(place{side, string(p.Dir)}),
+		Env:     testEnvironment(j, p),
+		Mounts:  j.testMounts(p),
 		Network: sandbox.Network(p.NetworkName()),
 		Limits: sandbox.Limits{
-			Wall: time.Duration(p.Timeout) * time.Second, Pids: int(l.Pids), Memory: l.Memory, CPU: int(l.CPU), Disk: l.Disk, Output: l.Output,
+			Wall: wall, Pids: int(l.Pids), Memory: l.Memory, CPU: int(l.CPU), Disk: l.Disk, Output: l.Output,
 		},
 	}
 	for _, s := range p.Connect {
@@ -64,25 +197,98 @@ func (j *job) testSpec(p *verifier.PlannedRun, side int) (*receipts.Args, sandbo
 		}
 		spec.Connect = append(spec.Connect, at)
 	}
-	if p.Report != "" {
+	switch {
+	case p.Purpose == verifier.PurposeBuild:
+		spec.Collect = []string{verifier.OutDir + "/" + verifier.BuiltFile}
+	case p.Report != "":
 		spec.Collect = []string{verifier.OutDir + "/" + string(p.Report)}
 	}
 	args := &receipts.Args{
-		Tool: receipts.ToolTest, Name: p.Name, Side: p.Side, Round: p.Round, Format: p.Format, Tree: &tree,
+		Tool: receipts.ToolTest, Name: p.Name, Side: p.Side, Round: p.Round, Purpose: p.Purpose, Package: p.Package, Format: p.Format, Tree: &tree,
+	}
+	for _, in := range p.Inputs() {
+		args.Inputs = append(args.Inputs, receipts.File{Name: receipts.Bytes(in.Name), Digest: in.Digest, Size: in.Size})
 	}
 	return args, spec, nil
 }
 
-func (j *job) testMounts(at place) []sandbox.Mount {
+// writeRunInputs writes what a run gets beside its tree, and mounts it.
+func (j *job) writeRunInputs(p *verifier.PlannedRun, spec *sandbox.Spec) (remove func(), err error) {
+	if len(p.Inputs()) == 0 {
+		return func() {}, nil
+	}
+	dir, err := os.MkdirTemp(j.dir, "inputs-")
+	if err != nil {
+		return nil, err
+	}
+	remove = func() { os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
+	made := map[string]bool{}
+	for _, in := range p.Inputs() {
+		target, name := filepath.Split(in.Name)
+		target = filepath.Clean(target)
+		source := filepath.Join(dir, filepath.Base(target))
+		if !made[target] {
+			made[target] = true
+			if err := os.Mkdir(source, 0o755); err != nil {
+				return nil, err
+			}
+			spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: source, Target: target, Kind: sandbox.ReadOnly})
+		}
+		file := filepath.Join(source, name)
+		if in.Built > 0 {
+			err = os.Link(j.builtFile(in.Built), file)
+		} else if err = os.WriteFile(file, in.Content, 0o644); err == nil {
+			err = os.Chmod(file, 0o644)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return remove, nil
+}
+
+// builtFile is where the test binary is kept that a call built.
+func (j *job) builtFile(call uint64) string {
+	return filepath.Join(j.dir, fmt.Sprintf("built-%d", call))
+}
+
+// keepBuilt keeps a test binary for the runs of it, and says what it is.
+func (j *job) keepBuilt(call uint64, r io.Reader) (receipts.Note, error) {
+	f, err := os.OpenFile(j.builtFile(call), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return receipts.Note{}, err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, sum), r)
+	if err == nil {
+		err = f.Chmod(0o755)
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return receipts.Note{Name: verifier.NoteBuilt, Value: receipts.Bytes(fmt.Sprintf("%x %d", sum.Sum(nil), n))}, err
+}
+
+func (j *job) testMounts(p *verifier.PlannedRun) []sandbox.Mount {
+	side := codeSide(p.Side)
+	dir := j.treeOf(p.Side)
 	mounts := []sandbox.Mount{
-		{Source: j.trees[at.side], Target: verifier.WorkDir, Kind: sandbox.Overlay},
+		{Source: dir, Target: verifier.WorkDir, Kind: sandbox.Overlay},
 		{Target: verifier.OutDir, Kind: sandbox.Scratch},
 	}
-	if j.trees[at.side] == "" { // the base is not run: the args of the call say so
+	if dir == "" { // it is not run: the args of the call say so
 		mounts[0] = sandbox.Mount{Target: verifier.WorkDir, Kind: sandbox.Scratch}
 	}
-	mounts = append(mounts, j.tools.mounts(j.modules[at.side])...)
-	for _, s := range j.supplies[at] {
+	mounts = append(mounts, j.tools.mounts(j.modules[side])...)
+	for _, s := range j.supplies[place{side, string(p.Dir)}] {
 		mounts = append(mounts, s.mounts...)
 	}
 	return mounts
@@ -92,6 +298,20 @@ func (j *job) testMounts(at place) []sandbox.Mount {
 // why, and records what came of it, with files beside those it made. An error
 // means that the call could not be recorded, or that no sandbox could be had.
 func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.Spec, skip string, files ...receipts.File) (*receipts.Result, error) {
+	finish, err := j.beginCall(args, &spec, files...)
+	if err != nil {
+		return nil, err
+	}
+	call, err := finish(ctx, skip)
+	if err != nil {
+		return nil, err
+	}
+	return &call.Result, nil
+}
+
+// beginCall records that a call begins and returns what makes it, or leaves it out
+// where skip says why.
+func (j *job) beginCall(args *receipts.Args, spec *sandbox.Spec, files ...receipts.File) (func(ctx context.Context, skip string) (*verifier.TestCall, error), error) {
 	spec.MinLevel = sandbox.Level(j.minLevel())
 	if spec.Network == sandbox.NetworkHost && args.Tool == receipts.ToolPrepare {
 		spec.MinLevel = min(spec.MinLevel, sandbox.LevelRestricted)
@@ -108,34 +328,48 @@ func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.S
 			args.Env[i] = receipts.Bytes(secrets.Replace(string(kv)))
 		}
 	}
-	args.Patch, args.Sandbox = j.patch, sandboxDocument(&spec)
+	args.Patch, args.Sandbox = j.patch, sandboxDocument(spec)
 	call, err := j.rec.Begin(args)
 	if err != nil {
 		return nil, err
 	}
+	return func(ctx context.Context, skip string) (*verifier.TestCall, error) {
+		label := runLabel(args)
+		result := &receipts.Result{State: receipts.StateNotRun, Why: receipts.Bytes(skip)}
+		if skip != "" {
+			result.Start = j.o.Now().UnixMilli()
+			result.End = result.Start
+		} else {
+			j.progress(args.Tool, label, false)
+			if result, err = j.execute(ctx, call.Number(), args, *spec, secrets); err != nil {
+				return nil, err
+			}
+		}
+		result.Files = append(result.Files, files...)
+		if err := call.End(result); err != nil {
+			return nil, err
+		}
+		j.progress(args.Tool, label, true)
+		return &verifier.TestCall{Call: call.Number(), Args: *args, Result: *result}, nil
+	}, nil
+}
+
+// runLabel names a call for people.
+func runLabel(args *receipts.Args) string {
 	label := args.Name
+	if args.Purpose != "" {
+		label += " " + args.Purpose
+	}
+	if len(args.Package) > 0 {
+		label += " of " + string(args.Package)
+	}
 	if args.Side != "" {
 		label += " on " + args.Side
 	}
-	var result *receipts.Result
-	if skip != "" {
-		now := j.o.Now().UnixMilli()
-		result = &receipts.Result{State: receipts.StateNotRun, Why: receipts.Bytes(skip), Start: now, End: now}
-	} else {
-		j.progress(args.Tool, label, false)
-		if result, err = j.execute(ctx, args, spec, secrets); err != nil {
-			return nil, err
-		}
-	}
-	result.Files = append(result.Files, files...)
-	if err := call.End(result); err != nil {
-		return nil, err
-	}
-	j.progress(args.Tool, label, true)
-	return result, nil
+	return label
 }
 
-func (j *job) execute(ctx context.Context, args *receipts.Args, spec sandbox.Spec, secrets *strings.Replacer) (*receipts.Result, error) {
+func (j *job) execute(ctx context.Context, number uint64, args *receipts.Args, spec sandbox.Spec, secrets *strings.Replacer) (*receipts.Result, error) {
 	spool := j.rec.Spool()
 	out, err := spool.Create()
 	if err != nil {
@@ -154,11 +388,17 @@ func (j *job) execute(ctx context.Context, args *receipts.Args, spec sandbox.Spe
 	}
 	if j.o.Progress != nil && args.Tool == receipts.ToolTest {
 		spec.Stdout = io.MultiWriter(out, &lineWriter{emit: func(line []byte) {
-			j.o.Progress(Event{Step: args.Tool, Detail: args.Name + " on " + args.Side, Output: line})
+			j.o.Progress(Event{Step: args.Tool, Detail: runLabel(args), Output: line})
 		}})
 	}
 	var files []receipts.File
+	var notes []receipts.Note
 	spec.Sink = func(path string, size int64, r io.Reader) error {
+		if args.Purpose == verifier.PurposeBuild {
+			note, err := j.keepBuilt(number, r)
+			notes = append(notes, note)
+			return err
+		}
 		f, err := collect(spool, path, r)
 		if err == nil {
 			files = append(files, f)
@@ -189,7 +429,7 @@ func (j *job) execute(ctx context.Context, args *receipts.Args, spec sandbox.Spe
 			return nil, err
 		}
 	}
-	result.Notes = deniedNotes(&r)
+	result.Notes = append(notes, deniedNotes(&r)...)
 	for _, f := range r.Files {
 		if f.Err != "" {
 			result.Notes = append(result.Notes, receipts.Note{Name: "not-collected", Value: receipts.Bytes(f.Path + ": " + f.Err)})
@@ -341,7 +581,8 @@ func asBytes(list []string) []receipts.Bytes {
 
 // testEnvironment returns the complete environment of a test command, sorted.
 // Nothing of the caller's is in it.
-func testEnvironment(j *job, p *verifier.PlannedRun, side int) []string {
+func testEnvironment(j *job, p *verifier.PlannedRun) []string {
+	side := codeSide(p.Side)
 	env := map[string]string{
 		"PATH":               "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME":               verifier.HomeDir,
@@ -354,8 +595,8 @@ func testEnvironment(j *job, p *verifier.PlannedRun, side int) []string {
 		"TZ":                 "UTC",
 		"CI":                 "true",
 		"TRUEGREEN_OUT":      verifier.OutDir,
-		verifier.RunVariable: p.ID(),
-		"SOURCE_DATE_EPOCH":  strconv.FormatInt([...]int64{j.Base.Time, j.Head.Time}[side], 10),
+		verifier.RunVariable: j.plan.ID(p),
+		"SOURCE_DATE_EPOCH":  strconv.FormatInt(j.sideTime(p.Side), 10),
 		"GIT_CONFIG_GLOBAL":  os.DevNull,
 		"GIT_CONFIG_SYSTEM":  os.DevNull,
 		"PIP_NO_INDEX":       "1",

@@ -15,8 +15,12 @@ func TestLimitsOfSpec(t *testing.T) {
 	t.Parallel()
 	c := verifier.DefaultConfig()
 	c.Limits = verifier.LimitsConfig{Pids: 101, Memory: 102, CPU: 103, Disk: 104, Output: 105}
-	j := &job{Selection: &Selection{Config: c}}
-	_, spec, err := j.testSpec(&verifier.PlannedRun{Side: verifier.SideHead, Timeout: 106}, 1)
+	texts, err := verifier.ReadTrees(nil, nil, &c.Evidence, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{Selection: &Selection{Config: c}, texts: texts}
+	_, spec, err := j.testSpec(&verifier.PlannedRun{Side: verifier.SideHead, Timeout: 106}, 106*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,12 +29,6 @@ const (
 // digest of what was asked for, and is never changed: nothing that the patch's
 // code wrote gets there.
 func (j *job) prepare(ctx context.Context) error {
-	switch {
-	case j.usesGo() && j.inImage:
-		j.tools = imageGo(j.Config.Isolation.Image)
-	case j.usesGo():
-		j.tools = findGo()
-	}
 	packages := map[string]bool{}
 	for side := range j.trees {
 		if j.trees[side] == "" {

@@ -39,21 +39,25 @@ func PreviewRun(ctx context.Context, o Options) (Preview, error) {
 			return Preview{}, err
 		}
 	}
-	changed := verifier.Changed(lists[0].Entries, lists[1].Entries)
-	plan := verifier.NewPlan(receipts.Digest{}, receipts.Digest{}, &s.Config, s.Source, changed, verifier.Sides{EmptyBase: s.Base.ID == "", HeadOnly: o.HeadOnly})
-	commands, trees := 0, 2
+	trees, err := verifier.ReadTrees(lists[0].Entries, lists[1].Entries, &s.Config.Evidence, nil, nil, nil)
+	if err != nil {
+		return Preview{}, err
+	}
+	changed := trees.Changed()
+	plan := verifier.NewPlan(receipts.Digest{}, receipts.Digest{}, &s.Config, s.Source, trees, verifier.Sides{EmptyBase: s.Base.ID == "", HeadOnly: o.HeadOnly, Level: o.Evidence}, receipts.Digest{})
+	commands, written := 0, 2
 	for _, r := range plan.Runs {
 		if r.Skip == "" {
 			commands++
 		}
 	}
 	if s.Base.ID == "" || o.HeadOnly {
-		trees = 1
+		written = 1
 	}
 	return Preview{
 		Repository: s.Repository(), Base: s.Base.ID, BaseHow: s.Base.How, Head: s.Head.ID, Tree: s.Head.Tree,
 		Files: len(lists[1].Entries), Changed: len(changed), Source: s.Source, Runs: plan.Runs, NotCovered: s.NotCovered,
 		MinLevel: max(s.Config.Isolation.Level, o.MinLevel), Dirty: s.Dirty,
-		Cost: fmt.Sprintf("%d commands, each as long as without truegreen; writing %d trees, %d MiB", commands, trees, int64(trees)*lists[1].Bytes>>20),
+		Cost: fmt.Sprintf("%d commands, each as long as without truegreen; writing %d trees, %d MiB", commands, written, int64(written)*lists[1].Bytes>>20),
 	}, nil
 }

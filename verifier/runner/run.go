@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ type Options struct {
 	Base, Head string   // revisions; "" is the default: see [Repository.Base], HEAD
 	Command    []string // instead of what the base configures or shows
 	HeadOnly   bool     // leave the base out: there is nothing to compare with then
+	Evidence   int      // level of evidence to try for, where it is above the configuration's
 	MinLevel   int      // least isolation, beside the configuration's own
 	Unisolated bool     // run without any walls where none can be had, if the least level is 0
 	State      string   // folder for keys, caches, runs and bundles
@@ -125,6 +127,13 @@ type job struct {
 	signer   *keyHolder
 	listings [2]made
 	diff     receipts.File
+	sources  receipts.File // without a name: there are none
+	texts    *verifier.Trees
+	judging  *verifier.Judgement
+	evidence *bundle.BlobWriter
+	mixed    map[string]string // folders of mixed trees, by side
+	began    time.Time         // the test runs
+	isolated bool              // every call so far was measured to be in a container or better
 	patch    receipts.Digest
 	config   receipts.Digest
 	planned  receipts.Digest
@@ -133,7 +142,6 @@ type job struct {
 	inImage  bool      // the calls are made in a container: see chooseWalls
 	modules  [2]string // module caches, "" for none
 	supplies map[place][]supply
-	tests    []verifier.TestCall
 	refused  error
 	unsealed bool            // the bundle could not be written
 	cleaning *sync.WaitGroup // what goes on beside seal, and after it
@@ -191,7 +199,7 @@ func (j *job) minLevel() int { return max(j.Config.Isolation.Level, j.o.MinLevel
 
 // calls makes the calls of the run and says how far it came.
 func (j *job) calls(ctx context.Context) (outcome, why string) {
-	steps := []func(context.Context) error{j.recordTrees, j.recordPlan, j.chooseWalls, j.prepare, j.test, j.judge}
+	steps := []func(context.Context) error{j.recordTrees, j.chooseWalls, j.recordPlan, j.prepare, j.test, j.judge}
 	for _, step := range steps {
 		err := step(ctx)
 		if ctx.Err() != nil {
@@ -271,7 +279,10 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 		return err
 	}
 	j.diff.Name = verifier.FileDiff
-	j.diff.Digest, j.diff.Size, err = w.Commit()
+	if j.diff.Digest, j.diff.Size, err = w.Commit(); err != nil {
+		return err
+	}
+	err = j.writeSources(ctx, spool)
 	j.progress(receipts.ToolMaterialise, "", true)
 	return err
 }
@@ -312,6 +323,9 @@ func (j *job) recordTrees(context.Context) error {
 		}
 		if side == verifier.SideHead {
 			result.Files = append(result.Files, j.diff)
+			if len(j.sources.Name) > 0 {
+				result.Files = append(result.Files, j.sources)
+			}
 		} else {
 			result.Notes = append(result.Notes, receipts.Note{Name: "base", Value: receipts.Bytes(j.Base.How)})
 		}
@@ -339,9 +353,13 @@ func (j *job) recordPlan(context.Context) error {
 		return err
 	}
 	j.config = receipts.Sum(doc)
-	sides := verifier.Sides{EmptyBase: j.Base.ID == "", HeadOnly: j.o.HeadOnly}
-	changed := verifier.Changed(j.listings[0].listing.Entries, j.listings[1].listing.Entries)
-	j.plan = verifier.NewPlan(j.patch, j.config, &j.Config, j.Source, changed, sides)
+	sides := verifier.Sides{EmptyBase: j.Base.ID == "", HeadOnly: j.o.HeadOnly, Level: j.o.Evidence}
+	if err := j.readTexts(); err != nil {
+		return err
+	}
+	var canary receipts.Digest
+	rand.Read(canary[:])
+	j.plan = verifier.NewPlan(j.patch, j.config, &j.Config, j.Source, j.texts, sides, canary)
 	for _, n := range j.NotCovered {
 		j.plan.NotCovered = append(j.plan.NotCovered, receipts.Bytes(n))
 	}
@@ -381,16 +399,11 @@ func (j *job) judge(context.Context) error {
 		return err
 	}
 	result := receipts.Result{State: receipts.StateExited, Start: j.o.Now().UnixMilli()}
-	w, err := j.rec.Spool().Create()
-	if err != nil {
-		return err
-	}
-	defer w.Discard()
-	if _, err := verifier.Judge(w, j.patch, j.planned, j.tests, j.openBlob); err != nil {
+	if _, err := j.judging.Finish(); err != nil {
 		return err
 	}
 	f := receipts.File{Name: verifier.FileEvidence}
-	if f.Digest, f.Size, err = w.Commit(); err != nil {
+	if f.Digest, f.Size, err = j.evidence.Commit(); err != nil {
 		return err
 	}
 	result.Files, result.End = []receipts.File{f}, j.o.Now().UnixMilli()
@@ -430,6 +443,9 @@ func (j *job) seal(outcome, why string) (Done, error) {
 func (j *job) clear() {
 	os.RemoveAll(j.trees[0])
 	os.RemoveAll(j.trees[1])
+	for _, dir := range j.mixed {
+		os.RemoveAll(dir)
+	}
 	if j.treeLock != nil {
 		os.RemoveAll(j.parent)
 	}
@@ -439,6 +455,9 @@ func (j *job) clear() {
 // cleanUp removes what a run leaves once its bundle is written, or could not be
 // begun. A run that was recorded and not sealed stays for [Recover].
 func (j *job) cleanUp() {
+	if j.evidence != nil {
+		j.evidence.Discard()
+	}
 	if j.signer != nil {
 		j.signer.Close()
 	}

@@ -8,11 +8,25 @@ import (
 	"github.com/truegreen-dev/truegreen/sandbox"
 )
 
-// chooseWalls decides whether the calls of this run are made in a container of
+// chooseWalls decides where the calls are made, and with which toolchain.
+func (j *job) chooseWalls(ctx context.Context) error {
+	if err := j.chooseImage(ctx); err != nil {
+		return err
+	}
+	switch {
+	case j.usesGo() && j.inImage:
+		j.tools = imageGo(j.Config.Isolation.Image)
+	case j.usesGo():
+		j.tools = findGo()
+	}
+	return nil
+}
+
+// chooseImage decides whether the calls of this run are made in a container of
 // the configured image. That is so where the policy accepts a container and the
 // host has no stronger walls. It is decided once and before the first call:
 // which toolchain there is, the host's or the image's, depends on it.
-func (j *job) chooseWalls(ctx context.Context) error {
+func (j *job) chooseImage(ctx context.Context) error {
 	if j.Config.Isolation.Image == "" || j.minLevel() > int(sandbox.LevelContainer) {
 		return nil
 	}

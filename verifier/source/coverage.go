@@ -113,6 +113,33 @@ func (c *Coverage) Has(path string) bool { return c.files[path] != nil }
 //
 // Of the other reports, the lines that they name count.
 func (c *Coverage) Changed(changes []Change, isCode func(path string) bool, head func(path string) ([]byte, bool)) (executed, instrumented int, missed []Lines) {
+	for _, l := range c.ChangedLines(changes, isCode, head) {
+		executed += countLines(l.Executed)
+		instrumented += countLines(l.Executed) + countLines(l.Missed)
+		if len(l.Missed) > 0 {
+			missed = append(missed, Lines{l.Path, l.Missed})
+		}
+	}
+	return executed, instrumented, missed
+}
+
+// ChangedLines are the changed lines of a file that a report instruments.
+type ChangedLines struct {
+	Path             string
+	Executed, Missed []Range
+}
+
+func countLines(list []Range) (n int) {
+	for _, r := range list {
+		n += r.To - r.From + 1
+	}
+	return n
+}
+
+// ChangedLines returns the lines that [Coverage.Changed] counts, sorted by path;
+// files without any are left out.
+func (c *Coverage) ChangedLines(changes []Change, isCode func(path string) bool, head func(path string) ([]byte, bool)) []ChangedLines {
+	var all []ChangedLines
 	for _, change := range changes {
 		f := c.files[change.Path]
 		if f == nil || len(change.Lines) == 0 || isCode != nil && !isCode(change.Path) {
@@ -127,7 +154,7 @@ func (c *Coverage) Changed(changes []Change, isCode func(path string) bool, head
 				tokens = f.tokenLines(content)
 			}
 		}
-		left := Lines{Path: change.Path}
+		lines := ChangedLines{Path: change.Path}
 		for _, r := range change.Lines {
 			if known {
 				r.To = min(r.To, len(tokens)-1)
@@ -148,20 +175,18 @@ func (c *Coverage) Changed(changes []Change, isCode func(path string) bool, head
 				}
 				switch {
 				case wasHit:
-					instrumented++
-					executed++
+					lines.Executed = appendLine(lines.Executed, line)
 				case wasMissed:
-					instrumented++
-					left.Ranges = appendLine(left.Ranges, line)
+					lines.Missed = appendLine(lines.Missed, line)
 				}
 			}
 		}
-		if len(left.Ranges) > 0 {
-			missed = append(missed, left)
+		if len(lines.Executed)+len(lines.Missed) > 0 {
+			all = append(all, lines)
 		}
 	}
-	slices.SortStableFunc(missed, func(a, b Lines) int { return strings.Compare(a.Path, b.Path) })
-	return executed, instrumented, missed
+	slices.SortStableFunc(all, func(a, b ChangedLines) int { return strings.Compare(a.Path, b.Path) })
+	return all
 }
 
 // A sweep tells for places that ascend whether a block is there.

@@ -1,0 +1,434 @@
+package verifier
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/truegreen-dev/truegreen/internal/strictjson"
+	"github.com/truegreen-dev/truegreen/receipts"
+	"github.com/truegreen-dev/truegreen/verifier/source"
+)
+
+// A Judgement goes through the runs of a patch: it says which are to be made,
+// reads what they put out, writes the evidence document, and draws the
+// conclusions. Whoever makes a run and whoever verifies it go through the same
+// steps, so that what was run can be no other than what had to be.
+//
+//	for {
+//		batch := j.Next()          // runs that do not depend on each other
+//		if len(batch) == 0 { break }
+//		for i := range batch { … j.Add(&batch[i], call) }
+//	}
+//	findings, err := j.Finish()
+type Judgement struct {
+	*Findings
+	in    Judged
+	stage int
+	round map[[2]string]int // the last round of an entry on a side
+	built map[builtKey]*built
+	tries map[string]int // of stages that come back
+
+	w    *bufio.Writer
+	doc  *rowReader // instead of reading what was put out: a sealed document
+	buf  []byte
+	tail evidenceTail
+	err  error
+}
+
+// Judged is what a judgement is about.
+type Judged struct {
+	Patch, Planned receipts.Digest // of the documents
+	Plan           *Plan
+	Config         *Config
+	Trees          *Trees
+	// Open returns a blob of the run.
+	Open func(receipts.Digest) (io.ReadCloser, error)
+}
+
+// NewJudgement begins a judgement that writes the evidence document to w.
+func NewJudgement(w io.Writer, in Judged) *Judgement {
+	j := &Judgement{
+		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{}, tries: map[string]int{},
+		w: bufio.NewWriterSize(w, 64<<10),
+	}
+	j.trees, j.config, j.aimed = in.Trees, in.Config, in.Plan.Level
+	j.row(&evidenceHead{receipts.DocumentVersion, in.Patch, in.Planned})
+	return j
+}
+
+// believeJudgement begins a judgement that believes what a sealed document says of
+// each run. The conclusions are drawn again all the same.
+func believeJudgement(doc io.Reader, in Judged) (*Judgement, error) {
+	j := NewJudgement(io.Discard, in)
+	j.doc = newRowReader(doc)
+	v, err := j.doc.row()
+	if err != nil {
+		return nil, missingRow(err)
+	}
+	if head, ok := v.(*evidenceHead); !ok || *head != (evidenceHead{receipts.DocumentVersion, in.Patch, in.Planned}) {
+		return nil, fmt.Errorf("%w: of another patch or plan", errEvidence)
+	}
+	return j, nil
+}
+
+func missingRow(err error) error {
+	if err == io.EOF {
+		return fmt.Errorf("%w: no end", errEvidence)
+	}
+	return err
+}
+
+// row writes a row and applies it.
+func (j *Judgement) row(v any) {
+	if j.err != nil {
+		return
+	}
+	if j.buf, j.err = strictjson.Append(j.buf[:0], v); j.err != nil {
+		return
+	}
+	if len(j.buf) > maxEvidenceRow {
+		j.err = fmt.Errorf("%w: row of %d bytes: the limit is %d", errEvidenceLimit, len(j.buf), maxEvidenceRow)
+		return
+	}
+	if _, j.err = j.w.Write(append(j.buf, '\n')); j.err == nil {
+		j.err = j.apply(v)
+	}
+}
+
+// apply counts a row and adds it to the findings.
+func (j *Judgement) apply(v any) error {
+	switch v.(type) {
+	case *runRow:
+		j.tail.Runs++
+	case *signalRow:
+		j.tail.Signals++
+	case *testRow:
+		j.tail.Tests++
+	case *findingRow:
+		j.tail.Findings++
+	}
+	return j.add(v)
+}
+
+// Add reads what a run came to that [Judgement.Next] asked for.
+func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
+	if j.err != nil {
+		return j.err
+	}
+	j.planned = p
+	if j.doc != nil {
+		j.err = j.believe(c)
+	} else if reading, err := readCall(c, j.in.Open); err != nil {
+		j.err = err
+	} else {
+		j.reading(p, c, &reading)
+		if p.Purpose == PurposeCover && j.err == nil {
+			j.err = j.coverage(c)
+		}
+	}
+	if j.err != nil {
+		return fmt.Errorf("evidence: %w", j.err)
+	}
+	j.noteBuilt(p, c)
+	return nil
+}
+
+// believe takes the rows of a run out of the sealed document.
+func (j *Judgement) believe(c *TestCall) error {
+	for first := true; ; first = false {
+		v, err := j.doc.row()
+		if err != nil {
+			return missingRow(err)
+		}
+		switch row := v.(type) {
+		case *runRow:
+			if !first {
+				j.doc.next = v
+				return nil
+			}
+			if row.Run != c.Call || row.Name != c.Args.Name || row.Side != c.Args.Side || row.Round != c.Args.Round ||
+				row.Purpose != c.Args.Purpose || string(row.Package) != string(c.Args.Package) ||
+				row.State != c.Result.State || row.Exit != c.Result.Exit {
+				return fmt.Errorf("%w: run %d: not what the log has", errEvidence, row.Run)
+			}
+		case *signalRow, *suiteRow, *testRow, *coverRow:
+			if first {
+				return fmt.Errorf("%w: a row without a run", errEvidence)
+			}
+		default:
+			if first {
+				return fmt.Errorf("%w: fewer runs than the log has", errEvidence)
+			}
+			j.doc.next = v
+			return nil
+		}
+		if err := j.apply(v); err != nil {
+			return fmt.Errorf("%w: %w", errEvidence, err)
+		}
+	}
+}
+
+// Finish draws the conclusions and ends the document.
+func (j *Judgement) Finish() (*Findings, error) {
+	if j.err == nil {
+		j.conclude(j.conclusion)
+		j.conclusion(&j.tail)
+	}
+	if j.err == nil && j.doc != nil {
+		if _, err := j.doc.row(); err != io.EOF {
+			j.err = fmt.Errorf("%w: data after the end", errEvidence)
+		}
+	}
+	if j.err == nil {
+		j.err = j.w.Flush()
+	}
+	if j.err != nil {
+		return nil, fmt.Errorf("evidence: %w", j.err)
+	}
+	return j.Findings, nil
+}
+
+// conclusion writes a row, or compares it with that of the sealed document.
+func (j *Judgement) conclusion(v any) {
+	if j.doc == nil || j.err != nil {
+		j.row(v)
+		return
+	}
+	want, err := strictjson.Marshal(v)
+	if err != nil {
+		j.err = err
+		return
+	}
+	row, err := j.doc.row()
+	if err != nil {
+		j.err = missingRow(err)
+		return
+	}
+	if got, err := strictjson.Marshal(row); err != nil || string(got) != string(want) {
+		j.err = fmt.Errorf("%w: other conclusions follow from its rows", errEvidence)
+		return
+	}
+	j.err = j.apply(v)
+}
+
+// reading writes the rows of one run.
+func (j *Judgement) reading(p *PlannedRun, c *TestCall, r *Reading) {
+	x := j.examine(p, c, r)
+	n := r.Counts()
+	j.row(&runRow{
+		Run: c.Call, Name: c.Args.Name, Side: c.Args.Side, Round: c.Args.Round, Purpose: c.Args.Purpose, Package: c.Args.Package,
+		State: c.Result.State, Exit: c.Result.Exit,
+		Suites: n.BadSuites, Unbuilt: n.BuildFailed, Complete: r.Complete, Unparsed: r.Unparsed,
+		Canaries: x.canaries, Sung: x.sung,
+	})
+	for _, s := range append(r.Signals, x.signals...) {
+		j.row(&signalRow{s.Code, c.Call, receipts.Bytes(s.Suite), receipts.Bytes(s.Test), receipts.Bytes(s.Detail)})
+	}
+	for i := range r.Suites {
+		if s := &r.Suites[i]; s.Outcome != Pass {
+			j.row(&suiteRow{receipts.Bytes(s.Name), c.Call, s.Outcome, s.Kind})
+		}
+	}
+	for i := range r.Tests {
+		t := &r.Tests[i]
+		if !x.isCanary(t) {
+			j.row(&testRow{receipts.Bytes(t.Name), c.Call, receipts.Bytes(t.Suite), t.Ordinal, t.Outcome, t.Kind})
+		}
+	}
+	if j.err == nil {
+		j.excerpts(r)
+	}
+}
+
+// An examination is what a reading shows beside its tests.
+type examination struct {
+	canaries, sung int
+	names          map[string]string // canary by package
+	signals        []Signal
+}
+
+func (x *examination) isCanary(t *Test) bool {
+	name, ok := x.names[t.Suite]
+	return ok && name == t.Name
+}
+
+// examine holds a plain run of go test to what the text of the tests says: each
+// package that ran has its canary, and the tests that are seen are those that are
+// written.
+func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination {
+	var x examination
+	if p.Purpose == PurposeBuild && c.Result.State == receipts.StateExited && c.Result.Exit != 0 {
+		x.signals = j.notBuilt(p, c)
+		return x
+	}
+	if c.Args.Format != FormatGo && c.Args.Format != FormatGoBinary || c.Result.State == receipts.StateNotRun {
+		return x
+	}
+	e := j.entry(p.Name)
+	command := parseGoTest(e)
+	if command == nil || len(command.filters) > 0 {
+		return x
+	}
+	packages := map[string]*source.GoPackage{}
+	list := j.in.Trees.covered(e, command, p.Side)
+	for i := range list {
+		packages[list[i].ImportPath] = &list[i]
+	}
+	x.names = map[string]string{}
+	for path := range packages {
+		x.names[path] = canaryName(j.in.Plan.Canary, canaryPass, path)
+	}
+	whole := p.Purpose == "" || p.Purpose == PurposeCover || p.Purpose == PurposeShuffle || p.Purpose == PurposePackage
+	if !whole {
+		return x
+	}
+	seen := map[string]map[string]bool{} // roots by package
+	sung, stopped := map[string]bool{}, map[string]bool{}
+	for i := range r.Tests {
+		t := &r.Tests[i]
+		if packages[t.Suite] == nil {
+			continue
+		}
+		if t.Kind == kindPanic || t.Kind == kindTimeout {
+			stopped[t.Suite] = true // nothing after it was run
+		}
+		if x.isCanary(t) {
+			sung[t.Suite] = t.Outcome == Pass
+			continue
+		}
+		if seen[t.Suite] == nil {
+			seen[t.Suite] = map[string]bool{}
+		}
+		seen[t.Suite][rootName(t.Name)] = true
+	}
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		pkg := packages[s.Name]
+		if pkg == nil || s.Outcome == BuildFailed || s.Outcome == Unfinished && c.Result.State != receipts.StateExited {
+			continue
+		}
+		x.canaries++
+		if sung[s.Name] {
+			x.sung++
+		}
+		stopped := stopped[s.Name] || s.Outcome == Unfinished || s.Kind == kindPanic || s.Kind == kindTimeout || slices.Contains(command.test, "-failfast")
+		if !sung[s.Name] && !stopped {
+			x.signals = append(x.signals, Signal{Code: sigCanaryMissing, Suite: s.Name, Detail: "the test that was laid over this package was not seen to pass"})
+		}
+		written := map[string]bool{}
+		for _, t := range pkg.Tests {
+			written[t.Name] = true
+			if !seen[s.Name][t.Name] && !stopped {
+				x.signals = append(x.signals, Signal{Code: sigSilentTest, Suite: s.Name, Test: t.Name, Detail: cut(t.File+":"+strconv.Itoa(t.Line), maxDetail)})
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(seen[s.Name])) {
+			if !written[name] && !strings.HasPrefix(name, "Benchmark") {
+				x.signals = append(x.signals, Signal{Code: sigGhostTest, Suite: s.Name, Test: name, Detail: "no test file of the package has it"})
+			}
+		}
+	}
+	x.bound()
+	return x
+}
+
+// buildError finds the test file that a line of the compiler's output is about.
+var buildError = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\S*?([^/\s:]+_test\.go):\d+(:\d+)?: `)
+})
+
+// notBuilt names the test files that the compiler complains about.
+func (j *Judgement) notBuilt(p *PlannedRun, c *TestCall) []Signal {
+	stderr, err := openStream(&c.Result.Stderr, j.in.Open)
+	if err != nil {
+		j.err = err
+		return nil
+	}
+	defer stderr.Close()
+	text, err := io.ReadAll(io.LimitReader(stderr, 64<<10))
+	if err != nil {
+		j.err = err
+		return nil
+	}
+	var list []Signal
+	for _, m := range buildError().FindAllSubmatch(text, maxSignals) {
+		s := Signal{Code: sigNotBuilt, Suite: string(p.Package), Detail: cut(string(m[1]), maxDetail)}
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// bound keeps at most maxSignals of a code.
+func (x *examination) bound() {
+	n := map[string]int{}
+	kept := x.signals[:0]
+	for _, s := range x.signals {
+		if n[s.Code]++; n[s.Code] <= maxSignals {
+			kept = append(kept, s)
+		}
+	}
+	x.signals = kept
+	for _, code := range slices.Sorted(maps.Keys(n)) {
+		if n[code] > maxSignals {
+			x.signals = append(x.signals, Signal{Code: code, Detail: fmt.Sprintf("and %d more", n[code]-maxSignals)})
+		}
+	}
+}
+
+// entry returns the entry of the configuration with this name.
+func (j *Judgement) entry(name string) *TestEntry {
+	for i := range j.in.Config.Test {
+		if e := &j.in.Config.Test[i]; e.Name == name {
+			return e
+		}
+	}
+	return &TestEntry{}
+}
+
+// coverage writes what a profile says of the changed lines.
+func (j *Judgement) coverage(c *TestCall) error {
+	digest, ok := file(&c.Result, string(ReportFile(coverFile)))
+	if !ok {
+		return nil
+	}
+	profile, err := j.in.Open(digest)
+	if err != nil {
+		return err
+	}
+	defer profile.Close()
+	cover, err := source.ReadGoProfile(profile, j.in.Trees.goFile)
+	if err != nil {
+		j.row(&signalRow{Signal: sigNoProfile, Of: c.Call, Detail: receipts.Bytes(cut(err.Error(), maxDetail))})
+		return j.err
+	}
+	isCode := func(p string) bool { return source.Classify(p, j.in.Trees.extra) == source.Code }
+	head := func(p string) ([]byte, bool) { return j.in.Trees.text(SideHead, p) }
+	for _, lines := range cover.ChangedLines(j.in.Trees.changes, isCode, head) {
+		executed, missed := lines.Executed, lines.Missed
+		for len(executed)+len(missed) > 0 {
+			row := coverRow{Cover: receipts.Bytes(lines.Path), Of: c.Call}
+			row.Executed, executed = cutRanges(executed)
+			row.Missed, missed = cutRanges(missed)
+			j.row(&row)
+		}
+	}
+	return j.err
+}
+
+// cutRanges returns as many ranges as fit into a row, and the rest.
+func cutRanges(list []source.Range) (head []lineRange, rest []source.Range) {
+	n := min(len(list), 1024)
+	for _, r := range list[:n] {
+		head = append(head, lineRange(r))
+	}
+	return head, list[n:]
+}

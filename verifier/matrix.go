@@ -1,0 +1,563 @@
+package verifier
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/truegreen-dev/truegreen/receipts"
+	"github.com/truegreen-dev/truegreen/verifier/source"
+)
+
+// The stages of a run, in the order of what they are worth for their time. Later
+// ones depend on what earlier ones came to; the budget cuts from the end.
+var stages = []func(*Judgement) []PlannedRun{
+	(*Judgement).plainRuns,
+	(*Judgement).mixedRuns,
+	(*Judgement).rebuilds, // comes back
+	(*Judgement).binaryRuns,
+	(*Judgement).isolations, // comes back
+	(*Judgement).headBuilds,
+	(*Judgement).repeats,
+	(*Judgement).secondBase,
+	(*Judgement).coverRuns,
+	(*Judgement).mutantRuns,
+}
+
+// Bounds of what follows from the plain runs.
+const (
+	maxBuilt      = 16 // packages whose tests are run from a binary of their own, on a side
+	maxRebuilds   = 3  // of a package whose tests do not build on the base's code
+	maxIsolations = 4  // of a package whose tests end the process
+	maxRepeated   = 64 // tests that are run again
+	cheapPackages = 8  // with so many packages at most, every one gets a failing canary at level L2
+
+	coverFile = "cover.out"
+)
+
+// A builtKey names a test binary.
+type builtKey struct{ entry, side, pkg string }
+
+// built is a test binary, or the attempt at one.
+type built struct {
+	call    uint64
+	digest  receipts.Digest
+	size    int64
+	dropped []string // test files that do not build on this side's code
+	tries   int
+	ok      bool
+	panics  []string // tests that ended the process
+	ran     bool
+}
+
+// Next returns the runs that are to be made now; they do not depend on each other.
+// After the last there are none.
+func (j *Judgement) Next() []PlannedRun {
+	for j.stage < len(stages) {
+		runs := stages[j.stage](j)
+		if len(runs) == 0 {
+			j.stage++
+			continue
+		}
+		for i := range runs {
+			key := [2]string{runs[i].Name, runs[i].Side}
+			j.round[key]++
+			runs[i].Round = j.round[key]
+			j.complete(&runs[i])
+		}
+		if !returns(j.stage) {
+			j.stage++
+		}
+		return runs
+	}
+	return nil
+}
+
+// returns reports whether a stage is asked again after its runs.
+func returns(stage int) bool { return stage == 2 || stage == 4 }
+
+// complete adds what the plan's document has no room for.
+func (j *Judgement) complete(p *PlannedRun) {
+	if p.Format == FormatGo && len(p.inputs) == 0 && slices.ContainsFunc(p.Argv, func(a receipts.Bytes) bool { return string(a) == overlayFlag(string(p.Dir)) }) {
+		e := j.entry(p.Name)
+		o := newOverlay(e.Dir)
+		list := j.in.Trees.covered(e, parseGoTest(e), p.Side)
+		for i := range list {
+			o.addCanary(j.in.Plan.Canary, &list[i], false)
+		}
+		p.inputs = o.files()
+	}
+}
+
+// plainRuns are those of the plan.
+func (j *Judgement) plainRuns() []PlannedRun { return slices.Clone(j.in.Plan.Runs) }
+
+// entries calls do for every entry that was run on the head.
+func (j *Judgement) entries(do func(e *TestEntry, c *goCommand)) {
+	for i := range j.in.Plan.Runs {
+		p := &j.in.Plan.Runs[i]
+		if p.Side == SideHead && p.Skip == "" {
+			e := j.entry(p.Name)
+			c := parseGoTest(e)
+			if c != nil && len(c.filters) > 0 {
+				c = nil
+			}
+			do(e, c)
+		}
+	}
+}
+
+// runsBase reports whether the plan runs an entry on the base.
+func (j *Judgement) runsBase(e *TestEntry) bool {
+	return slices.ContainsFunc(j.in.Plan.Runs, func(p PlannedRun) bool { return p.Name == e.Name && p.Side == SideBase && p.Skip == "" })
+}
+
+// mixedRuns are the head's tests on the base's code and, where the patch touches
+// what decides how tests run, the base's tests on the head's code.
+func (j *Judgement) mixedRuns() []PlannedRun {
+	var runs []PlannedRun
+	t := j.in.Trees
+	j.entries(func(e *TestEntry, c *goCommand) {
+		if !j.runsBase(e) {
+			return
+		}
+		if j.aims(LevelFailToPass) && t.own(SideHybrid) {
+			reached := j.reached(e, c)
+			for i := range reached {
+				runs = append(runs, j.buildRun(e, c, SideHybrid, &reached[i], nil))
+			}
+			if len(reached) == 0 {
+				runs = append(runs, planned(e, SideHybrid, t))
+			}
+		}
+		if j.aims(LevelNoRegression) && t.own(SideRestored) && j.needsRestored() {
+			runs = append(runs, planned(e, SideRestored, t))
+		}
+		if c != nil && j.aims(LevelNoRegression) {
+			for _, pkg := range j.guarded(e, c) {
+				runs = append(runs, j.buildRun(e, c, SideHead, &pkg, nil))
+			}
+		}
+	})
+	return runs
+}
+
+// aims reports whether the run tries to reach a level.
+func (j *Judgement) aims(level int) bool { return j.in.Plan.Level >= level }
+
+// needsRestored reports whether the base's own tests have to be seen to pass on the
+// head's code: the patch touches how tests run, or makes a test check less.
+func (j *Judgement) needsRestored() bool {
+	return j.in.Trees.harnessTouched() || len(j.in.Trees.weaker) > 0
+}
+
+// reached returns the packages of the hybrid tree whose tests the patch changes.
+func (j *Judgement) reached(e *TestEntry, c *goCommand) []source.GoPackage {
+	var list []source.GoPackage
+	t := j.in.Trees
+	for _, p := range t.covered(e, c, SideHybrid) {
+		for _, changed := range t.changed {
+			if dir := path.Dir(changed); t.isTestSide(changed) && (dir == p.Dir || strings.HasPrefix(dir, path.Join(p.Dir, "testdata"))) {
+				list = append(list, p)
+				break
+			}
+		}
+	}
+	if len(list) > maxBuilt {
+		return nil // all of them, then, with the command itself
+	}
+	return list
+}
+
+// guarded returns the packages of the head that get a failing canary: those with a
+// TestMain and those whose tests the patch changes in a way that decides how they
+// run; at level L2 all, if there are few.
+func (j *Judgement) guarded(e *TestEntry, c *goCommand) []source.GoPackage {
+	var list []source.GoPackage
+	t := j.in.Trees
+	all := t.covered(e, c, SideHead)
+	for _, p := range all {
+		touched := slices.ContainsFunc(t.harness, func(a source.GoAware) bool { return path.Dir(a.File) == p.Dir })
+		if p.Main || touched || j.aims(LevelFailToPass) && len(all) <= cheapPackages {
+			list = append(list, p)
+		}
+	}
+	return list[:min(len(list), maxBuilt)]
+}
+
+// buildRun builds the test binary of a package, with its canaries.
+func (j *Judgement) buildRun(e *TestEntry, c *goCommand, side string, p *source.GoPackage, drop []string) PlannedRun {
+	o := newOverlay(e.Dir)
+	o.addCanary(j.in.Plan.Canary, p, side == SideHead)
+	for _, name := range drop {
+		if text, ok := j.in.Trees.text(SideBase, name); ok {
+			o.add(name, text) // what the base's own code builds with
+		} else {
+			o.remove(name)
+		}
+	}
+	key := builtKey{e.Name, side, p.ImportPath}
+	if j.built[key] == nil {
+		j.built[key] = &built{}
+	}
+	rel := "./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")
+	if e.Dir == "." {
+		rel = "./" + p.Dir
+	}
+	run := planned(e, side, j.in.Trees)
+	run.Purpose, run.Package, run.Format, run.Report = PurposeBuild, receipts.Bytes(p.ImportPath), FormatExit, ""
+	run.Argv = asBytes(c.buildArgv(e.Run[0], overlayFlag(e.Dir), fromDir(e.Dir)+OutDir+"/"+BuiltFile, rel))
+	run.inputs = o.files()
+	return run
+}
+
+// BuiltFile is the name of a test binary in [OutDir].
+const BuiltFile = "package.test"
+
+// NoteBuilt is the name of the note in a result document that says which test
+// binary a call built: its SHA-256 and size, with a space between.
+const NoteBuilt = "built"
+
+// noteBuilt remembers the binary that a call built, and what became of its tests.
+func (j *Judgement) noteBuilt(p *PlannedRun, c *TestCall) {
+	b := j.built[builtKey{p.Name, p.Side, string(p.Package)}]
+	if b == nil || p.Package == "" {
+		return
+	}
+	switch p.Purpose {
+	case PurposeBuild:
+		b.tries++
+		for _, n := range c.Result.Notes {
+			digest, size, _ := strings.Cut(string(n.Value), " ")
+			if n.Name != NoteBuilt {
+				continue
+			}
+			d, err := receipts.ParseDigest(digest)
+			bytes, sizeErr := strconv.ParseInt(size, 10, 64)
+			if err == nil && sizeErr == nil && c.Result.State == receipts.StateExited && c.Result.Exit == 0 {
+				b.call, b.digest, b.size, b.ok = c.Call, d, bytes, true
+			}
+		}
+		if c.Result.State == receipts.StateNotRun {
+			b.tries = maxRebuilds
+		}
+	case PurposePackage, PurposeIsolate:
+		b.ran = true
+	}
+}
+
+// rebuilds builds the packages again, without the test files that do not build on
+// the base's code, or with what the base has in their place.
+func (j *Judgement) rebuilds() []PlannedRun {
+	var runs []PlannedRun
+	j.entries(func(e *TestEntry, c *goCommand) {
+		for _, p := range j.reached(e, c) {
+			b := j.built[builtKey{e.Name, SideHybrid, p.ImportPath}]
+			if b == nil || b.ok || b.tries >= maxRebuilds {
+				continue
+			}
+			drop := j.unbuilt[builtKey{e.Name, SideHybrid, p.ImportPath}]
+			var fresh []string
+			for _, name := range p.Files {
+				full := path.Join(p.Dir, path.Base(name))
+				if slices.Contains(drop, path.Base(name)) && !slices.Contains(b.dropped, full) && slices.Contains(j.in.Trees.changed, full) {
+					fresh = append(fresh, full)
+				}
+			}
+			if len(fresh) == 0 {
+				b.tries = maxRebuilds
+				continue
+			}
+			b.dropped = append(b.dropped, fresh...)
+			runs = append(runs, j.buildRun(e, c, SideHybrid, &p, b.dropped))
+		}
+	})
+	return runs
+}
+
+// binaryRuns are the hybrid packages that were built, and the failing canaries.
+func (j *Judgement) binaryRuns() []PlannedRun {
+	var runs []PlannedRun
+	j.entries(func(e *TestEntry, c *goCommand) {
+		for _, p := range j.reached(e, c) {
+			if b := j.built[builtKey{e.Name, SideHybrid, p.ImportPath}]; b != nil && b.ok {
+				runs = append(runs, j.binaryRun(e, c, SideHybrid, &p, PurposePackage))
+			}
+		}
+		if c == nil {
+			return
+		}
+		for _, p := range j.guarded(e, c) {
+			if b := j.built[builtKey{e.Name, SideHead, p.ImportPath}]; b != nil && b.ok {
+				name := canaryName(j.in.Plan.Canary, canaryFail, p.ImportPath)
+				runs = append(runs, j.binaryRun(e, c, SideHead, &p, PurposeCanary, "-test.run=^"+name+"$"))
+			}
+		}
+	})
+	return runs
+}
+
+// binaryRun runs a test binary that was built.
+func (j *Judgement) binaryRun(e *TestEntry, c *goCommand, side string, p *source.GoPackage, purpose string, flags ...string) PlannedRun {
+	b := j.built[builtKey{e.Name, side, p.ImportPath}]
+	name := fmt.Sprintf("%s/%d.test", TestsDir, b.call)
+	run := planned(e, side, j.in.Trees)
+	run.Purpose, run.Package, run.Format, run.Report = purpose, receipts.Bytes(p.ImportPath), FormatGoBinary, ""
+	run.Dir = receipts.Bytes(p.Dir)
+	// What a crash prints goes to standard error, and belongs to the tests' output.
+	run.Argv = asBytes(append([]string{"sh", "-c", `exec "$0" "$@" 2>&1`}, c.binaryArgv(fromDir(p.Dir)+name, flags...)...))
+	run.inputs = []Input{{Name: name, Built: b.call, Digest: b.digest, Size: b.size}}
+	return run
+}
+
+// isolations run the hybrid packages again whose tests ended the process, without
+// the test that did.
+func (j *Judgement) isolations() []PlannedRun {
+	var runs []PlannedRun
+	j.entries(func(e *TestEntry, c *goCommand) {
+		for _, p := range j.reached(e, c) {
+			b := j.built[builtKey{e.Name, SideHybrid, p.ImportPath}]
+			if b == nil || !b.ran || len(b.panics) >= maxIsolations {
+				continue
+			}
+			root := j.crashed[builtKey{e.Name, SideHybrid, p.ImportPath}]
+			if root == "" || slices.Contains(b.panics, root) {
+				continue
+			}
+			b.panics = append(b.panics, root)
+			runs = append(runs, j.binaryRun(e, c, SideHybrid, &p, PurposeIsolate, "-test.skip="+anyOf(b.panics)))
+		}
+	})
+	return runs
+}
+
+// anyOf returns a pattern of package testing for these functions alone.
+func anyOf(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return "^(" + strings.Join(quoted, "|") + ")$"
+}
+
+// headBuilds builds the head's packages of tests that are to be run again.
+func (j *Judgement) headBuilds() []PlannedRun {
+	var runs []PlannedRun
+	j.entries(func(e *TestEntry, c *goCommand) {
+		if c == nil {
+			return
+		}
+		again := j.again(e)
+		for _, p := range j.in.Trees.covered(e, c, SideHead) {
+			if len(again[p.ImportPath]) > 0 && j.built[builtKey{e.Name, SideHead, p.ImportPath}] == nil && len(runs) < maxBuilt {
+				runs = append(runs, j.buildRun(e, c, SideHead, &p, nil))
+			}
+		}
+	})
+	return runs
+}
+
+// again returns the functions that are run again, by package: those that prove the
+// change, and those that failed.
+func (j *Judgement) again(e *TestEntry) map[string][]string {
+	roots := map[string][]string{}
+	n := 0
+	add := func(list []TestName) {
+		for _, t := range list {
+			root := rootName(t.Name)
+			if t.Entry == e.Name && !slices.Contains(roots[t.Suite], root) && n < maxRepeated {
+				roots[t.Suite] = append(roots[t.Suite], root)
+				n++
+			}
+		}
+	}
+	if j.aims(LevelFailToPass) {
+		for _, f := range j.FailToPass() {
+			add([]TestName{f.Test})
+		}
+	}
+	if j.aims(LevelNoRegression) && j.runsBase(e) {
+		c := j.Compare()
+		add(c.Regressed)
+		add(c.NewFailing)
+	}
+	for suite := range roots {
+		slices.Sort(roots[suite])
+	}
+	return roots
+}
+
+// repeats run tests again, each time in a fresh process and another order.
+func (j *Judgement) repeats() []PlannedRun {
+	var runs []PlannedRun
+	t := j.in.Trees
+	j.entries(func(e *TestEntry, c *goCommand) {
+		again := j.again(e)
+		if len(again) == 0 {
+			return
+		}
+		if c == nil { // no part of it can be run: once more is what it is worth
+			for _, side := range [...]string{SideHead, SideHybrid} {
+				if j.in.Config.Evidence.Reruns > 1 && (side == SideHead || j.aims(LevelFailToPass) && t.own(side)) {
+					run := planned(e, side, t)
+					run.Purpose = PurposeRepeat
+					runs = append(runs, run)
+				}
+			}
+			return
+		}
+		for round := 2; round <= j.in.Config.Evidence.Reruns; round++ {
+			for _, side := range [...]string{SideHead, SideHybrid} {
+				for _, p := range t.covered(e, c, side) {
+					b := j.built[builtKey{e.Name, side, p.ImportPath}]
+					if b == nil || !b.ok || len(again[p.ImportPath]) == 0 {
+						continue
+					}
+					run := j.binaryRun(e, c, side, &p, PurposeRepeat, "-test.run="+anyOf(again[p.ImportPath]), "-test.shuffle="+j.seed(e.Name, side, round))
+					run.only = again[p.ImportPath]
+					runs = append(runs, run)
+				}
+			}
+		}
+	})
+	return runs
+}
+
+// provingSide returns the side on which tests have to fail to prove the change.
+func (j *Judgement) provingSide() string {
+	if j.in.Trees.own(SideHybrid) {
+		return SideHybrid
+	}
+	return SideBase
+}
+
+// seed returns the seed of a shuffled run, a positive number.
+func (j *Judgement) seed(entry, side string, round int) string {
+	sum := receipts.Sum(fmt.Appendf(nil, "truegreen/v1 shuffle\x00%s\x00%s\x00%s\x00%d", j.in.Plan.Canary, entry, side, round))
+	n := uint64(1)
+	for _, b := range sum[:6] {
+		n = n<<8 | uint64(b)
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// secondBase runs the base a second time where tests are gone or fail that were
+// there: their names, or their results, may not be stable on the base itself.
+func (j *Judgement) secondBase() []PlannedRun {
+	var runs []PlannedRun
+	c := j.Compare()
+	if !j.aims(LevelNoRegression) {
+		return nil
+	}
+	j.entries(func(e *TestEntry, _ *goCommand) {
+		ours := func(n TestName) bool { return n.Entry == e.Name }
+		if j.runsBase(e) && (slices.ContainsFunc(c.Removed, ours) || slices.ContainsFunc(c.Regressed, ours)) {
+			run := planned(e, SideBase, j.in.Trees)
+			run.Purpose = PurposeRepeat
+			runs = append(runs, run)
+		}
+	})
+	return runs
+}
+
+// coverRuns run all tests of the head again: in their own order, and counting the
+// executed lines; and in another order.
+func (j *Judgement) coverRuns() []PlannedRun {
+	var runs []PlannedRun
+	if !j.aims(LevelExecuted) {
+		return nil
+	}
+	j.entries(func(e *TestEntry, c *goCommand) {
+		if c == nil || len(j.in.Trees.covered(e, c, SideHead)) == 0 || !j.green(e, SideHead) {
+			return
+		}
+		run := planned(e, SideHead, j.in.Trees)
+		run.Purpose, run.Report = PurposeCover, coverFile
+		argv := []string{e.Run[0], "test", "-json", "-count=1", overlayFlag(e.Dir), "-vet=off",
+			"-coverpkg=" + strings.Join(c.packages, ","), "-coverprofile=" + fromDir(e.Dir) + OutDir + "/" + coverFile}
+		argv = append(append(argv, c.build...), without(c.test, "-shuffle")...)
+		argv = append(argv, c.packages...)
+		if len(c.args) > 0 {
+			argv = append(append(argv, "-args"), c.args...)
+		}
+		run.Argv = asBytes(argv)
+		o := newOverlay(e.Dir)
+		list := j.in.Trees.covered(e, c, SideHead)
+		for i := range list {
+			o.addCanary(j.in.Plan.Canary, &list[i], false)
+		}
+		run.inputs = o.files()
+		shuffled := planned(e, SideHead, j.in.Trees)
+		shuffled.Purpose = PurposeShuffle
+		shuffled.Argv = slices.Insert(asBytes(commandLine(e, true)), 2, receipts.Bytes("-shuffle="+j.seed(e.Name, SideHead, 0)))
+		runs = append(runs, run, shuffled)
+	})
+	return runs
+}
+
+func without(flags []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == name || strings.HasPrefix(f, name+"=") })
+}
+
+// green reports whether the first run of an entry on a side has no failure.
+func (j *Judgement) green(e *TestEntry, side string) bool {
+	list := j.side(e.Name, side)
+	return len(list) > 0 && list[0].State == receipts.StateExited && list[0].Exit == 0 && list[0].Fail == 0 && list[0].Unfinished == 0
+}
+
+// mutantRuns run the tests that reach changed lines on code in which one of these
+// lines was changed on purpose.
+func (j *Judgement) mutantRuns() []PlannedRun {
+	var runs []PlannedRun
+	if !j.aims(LevelMutants) {
+		return nil
+	}
+	t := j.in.Trees
+	changed := t.files(SideHead, func(p string) bool {
+		_, ok := slices.BinarySearch(t.changed, p)
+		return ok && strings.HasSuffix(p, ".go") && source.Classify(p, nil) == source.Code
+	})
+	j.entries(func(e *TestEntry, c *goCommand) {
+		covered := t.covered(e, c, SideHead)
+		if c == nil || !j.green(e, SideHead) || len(covered) == 0 || len(j.mutants) > 0 {
+			return
+		}
+		j.mutants = source.GoMutants(changed, j.executedLine, [32]byte(j.in.Plan.Canary), j.in.Config.Evidence.Mutants)
+		for i := range j.mutants {
+			m := &j.mutants[i]
+			run := planned(e, SideHead, t)
+			run.Purpose, run.mutant = PurposeMutant, i
+			// The package of the changed line first; the others may notice too.
+			argv := []string{e.Run[0], "test", "-json", "-count=1", overlayFlag(e.Dir), "-vet=off", "-failfast"}
+			argv = append(append(argv, c.build...), without(without(c.test, "-failfast"), "-v")...)
+			argv = append(argv, j.mutantPackages(e, c, m)...)
+			if len(c.args) > 0 {
+				argv = append(append(argv, "-args"), c.args...)
+			}
+			run.Argv = asBytes(argv)
+			o := newOverlay(e.Dir)
+			o.add(m.Path, m.Content)
+			run.inputs = o.files()
+			runs = append(runs, run)
+		}
+	})
+	return runs
+}
+
+// mutantPackages returns what is tested on a mutant: the package of the line if it
+// has tests, else what the command tests.
+func (j *Judgement) mutantPackages(e *TestEntry, c *goCommand, m *source.Mutant) []string {
+	dir := path.Dir(m.Path)
+	for _, p := range j.in.Trees.covered(e, c, SideHead) {
+		if p.Dir == dir {
+			if e.Dir == "." {
+				return []string{"./" + p.Dir}
+			}
+			return []string{"./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")}
+		}
+	}
+	return c.packages
+}
