@@ -20,9 +20,11 @@ var stages = []func(*Judgement) []PlannedRun{
 	(*Judgement).rebuilds, // comes back
 	(*Judgement).binaryRuns,
 	(*Judgement).isolations, // comes back
+	(*Judgement).withoutCI,
 	(*Judgement).headBuilds,
 	(*Judgement).repeats,
 	(*Judgement).secondBase,
+	(*Judgement).reachRuns,
 	(*Judgement).coverRuns,
 	(*Judgement).mutantRuns,
 }
@@ -35,7 +37,8 @@ const (
 	maxRepeated   = 64 // tests that are run again
 	cheapPackages = 8  // with so many packages at most, every one gets a failing canary at level L2
 
-	coverFile = "cover.out"
+	coverFile   = "cover.out"
+	testLogFile = "test.log" // what package testing notes of the environment and files that a test process asks for
 )
 
 // A builtKey names a test binary.
@@ -203,13 +206,9 @@ func (j *Judgement) buildRun(e *TestEntry, c *goCommand, side string, p *source.
 	if j.built[key] == nil {
 		j.built[key] = &built{}
 	}
-	rel := "./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")
-	if e.Dir == "." {
-		rel = "./" + p.Dir
-	}
 	run := planned(e, side, j.in.Trees)
 	run.Purpose, run.Package, run.Format, run.Report = PurposeBuild, receipts.Bytes(p.ImportPath), FormatExit, ""
-	run.Argv = asBytes(c.buildArgv(e.Run[0], overlayFlag(e.Dir), fromDir(e.Dir)+OutDir+"/"+BuiltFile, rel))
+	run.Argv = asBytes(c.buildArgv(e.Run[0], overlayFlag(e.Dir), fromDir(e.Dir)+OutDir+"/"+BuiltFile, packageArg(e, p)))
 	run.inputs = o.files()
 	return run
 }
@@ -294,6 +293,12 @@ func (j *Judgement) binaryRuns() []PlannedRun {
 			if b := j.built[builtKey{e.Name, SideHead, p.ImportPath}]; b != nil && b.ok {
 				name := canaryName(j.in.Plan.Canary, canaryFail, p.ImportPath)
 				runs = append(runs, j.binaryRun(e, c, SideHead, &p, PurposeCanary, "-test.run=^"+name+"$"))
+				if j.aims(LevelFailToPass) && j.green(e, SideHead) {
+					run := j.binaryRun(e, c, SideHead, &p, PurposeRepeat, "-test.testlogfile="+fromDir(p.Dir)+OutDir+"/"+testLogFile,
+						"-test.skip=^"+name+"$")
+					run.Report = testLogFile
+					runs = append(runs, run)
+				}
 			}
 		}
 	})
@@ -341,6 +346,82 @@ func anyOf(names []string) string {
 		quoted[i] = regexp.QuoteMeta(name)
 	}
 	return "^(" + strings.Join(quoted, "|") + ")$"
+}
+
+// withoutCI runs the packages again that ask for variables of a CI, without them.
+func (j *Judgement) withoutCI() []PlannedRun {
+	var runs []PlannedRun
+	j.entries(func(e *TestEntry, c *goCommand) {
+		if c == nil {
+			return
+		}
+		for _, p := range j.guarded(e, c) {
+			b := j.built[builtKey{e.Name, SideHead, p.ImportPath}]
+			if b == nil || !b.ok || !j.readsCI[builtKey{e.Name, SideHead, p.ImportPath}] {
+				continue
+			}
+			name := canaryName(j.in.Plan.Canary, canaryFail, p.ImportPath)
+			run := j.binaryRun(e, c, SideHead, &p, PurposeNoCI, "-test.skip=^"+name+"$")
+			run.Env = slices.DeleteFunc(slices.Clone(run.Env), func(kv receipts.Bytes) bool {
+				name, _, _ := strings.Cut(string(kv), "=")
+				return IsCIVariable(name)
+			})
+			runs = append(runs, run)
+		}
+	})
+	return runs
+}
+
+// reachRuns run the tests that regressed once more, and count which of the changed
+// lines they execute: none of them speaks for a test that fails by chance.
+func (j *Judgement) reachRuns() []PlannedRun {
+	var runs []PlannedRun
+	c := j.Compare()
+	if !j.aims(LevelNoRegression) || len(c.Regressed) == 0 || len(c.Regressed) > maxRepeated {
+		return nil
+	}
+	j.entries(func(e *TestEntry, cmd *goCommand) {
+		packages := j.in.Trees.covered(e, cmd, SideHead)
+		roots, dirs := []string{}, []string{}
+		for _, n := range c.Regressed {
+			if n.Entry != e.Name {
+				continue
+			}
+			for i := range packages {
+				if packages[i].ImportPath == n.Suite {
+					if dir := packageArg(e, &packages[i]); !slices.Contains(dirs, dir) {
+						dirs = append(dirs, dir)
+					}
+					if root := rootName(n.Name); !slices.Contains(roots, root) {
+						roots = append(roots, root)
+					}
+				}
+			}
+		}
+		if len(roots) == 0 {
+			return
+		}
+		run := planned(e, SideHead, j.in.Trees)
+		run.Purpose, run.Report, run.only = PurposeReach, coverFile, roots
+		argv := []string{e.Run[0], "test", "-json", "-count=1", "-vet=off", "-run=" + anyOf(roots),
+			"-coverpkg=" + strings.Join(cmd.packages, ","), "-coverprofile=" + fromDir(e.Dir) + OutDir + "/" + coverFile}
+		argv = append(append(argv, cmd.build...), without(cmd.test, "-shuffle")...)
+		argv = append(argv, dirs...)
+		if len(cmd.args) > 0 {
+			argv = append(append(argv, "-args"), cmd.args...)
+		}
+		run.Argv = asBytes(argv)
+		runs = append(runs, run)
+	})
+	return runs
+}
+
+// packageArg returns how a package is named on the command line of an entry.
+func packageArg(e *TestEntry, p *source.GoPackage) string {
+	if e.Dir == "." {
+		return "./" + p.Dir
+	}
+	return "./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")
 }
 
 // headBuilds builds the head's packages of tests that are to be run again.
@@ -553,10 +634,7 @@ func (j *Judgement) mutantPackages(e *TestEntry, c *goCommand, m *source.Mutant)
 	dir := path.Dir(m.Path)
 	for _, p := range j.in.Trees.covered(e, c, SideHead) {
 		if p.Dir == dir {
-			if e.Dir == "." {
-				return []string{"./" + p.Dir}
-			}
-			return []string{"./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")}
+			return []string{packageArg(e, &p)}
 		}
 	}
 	return c.packages

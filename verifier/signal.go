@@ -41,6 +41,7 @@ package verifier
 //	silent-test *                   a test file has a test that was not seen, and its package came to its end
 //	ghost-test *                    a test was seen that no test file has
 //	does-not-build                  a test file does not build on the code of the other side
+//	reads-ci                        the test process asked for a variable of a CI, as it reported itself
 //	no-coverage-profile             nothing tells which lines were executed
 //
 // Some honest projects run tests inside of tests, with failures that are meant:
@@ -86,6 +87,7 @@ const (
 	sigSilentTest        = "silent-test"
 	sigGhostTest         = "ghost-test"
 	sigNotBuilt          = "does-not-build"
+	sigReadsCI           = "reads-ci"
 	sigNoProfile         = "no-coverage-profile"
 )
 
