@@ -158,9 +158,16 @@ func (f *Findings) findControls(find func(Finding)) {
 		case r.Cut:
 			find(Finding{Code: FindNotMeasured, Test: at, Detail: strings.TrimSpace(r.Side+" "+r.Purpose) + ": the budget was used up"})
 		case r.Purpose == PurposeCanary && r.State != receipts.StateNotRun:
-			if r.State == receipts.StateExited && (r.Exit == 0 || r.Fail == 0) {
-				find(Finding{Code: FindCanarySilent, Test: at, Detail: fmt.Sprintf("exit code %d, %d tests failed", r.Exit, r.Fail)})
+			for _, s := range r.Signals {
+				if s.Code == sigCanarySilent {
+					find(Finding{Code: FindCanarySilent, Test: TestName{Entry: r.Name, Suite: s.Suite}, Detail: s.Detail})
+				}
 			}
+			if r.State == receipts.StateExited && r.Exit == 0 && !r.has(sigCanarySilent) {
+				find(Finding{Code: FindCanarySilent, Test: at, Detail: "exit code 0"})
+			}
+		case r.Purpose == PurposeCover && r.has(sigNoProfile):
+			find(Finding{Code: FindNotMeasured, Test: at, Detail: "executed lines: the test process left no profile"})
 		case r.Plain() && r.Side == SideHead && r.State != receipts.StateNotRun:
 			expected[r.Name] = expected[r.Name] || r.Canaries > 0
 			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {

@@ -285,6 +285,10 @@ func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination 
 	for path := range packages {
 		x.names[path] = canaryName(j.in.Plan.Canary, canaryPass, path)
 	}
+	if p.Purpose == PurposeCanary && c.Result.State == receipts.StateExited {
+		x.signals = j.silentCanaries(p, r, packages)
+		x.bound()
+	}
 	if p.Report == testLogFile {
 		x.signals = j.readsCIOf(p, c)
 	}
@@ -340,6 +344,26 @@ func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination 
 	}
 	x.bound()
 	return x
+}
+
+// silentCanaries names the packages whose failing canary did not turn them red.
+func (j *Judgement) silentCanaries(p *PlannedRun, r *Reading, packages map[string]*source.GoPackage) []Signal {
+	name := canaryName(j.in.Plan.Canary, canaryFail, "")
+	failed := map[string]bool{}
+	for i := range r.Tests {
+		if t := &r.Tests[i]; t.Name == name && t.Outcome == Fail {
+			failed[t.Suite] = true
+		}
+	}
+	var list []Signal
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		if packages[s.Name] == nil || s.Outcome == BuildFailed || failed[s.Name] && s.Outcome == Fail {
+			continue
+		}
+		list = append(list, Signal{Code: sigCanarySilent, Suite: s.Name, Detail: fmt.Sprintf("the package is %s, its failing test was seen: %t", s.Outcome, failed[s.Name])})
+	}
+	return list
 }
 
 // buildError finds the test file that a line of the compiler's output is about.
