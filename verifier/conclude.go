@@ -18,6 +18,8 @@ import (
 //	newly-skipped      it passed on the base and is skipped now
 //	unstable           it failed and passed on the same tree
 //	order-dependent    it failed when all tests were run in another order
+//	ci-dependent       it ends otherwise where nothing tells that it runs in continuous integration
+//	suspect-flaky      it regressed and executes no changed line
 //	fails-base-tests   a test of the base, as the base has it, fails on the head's code
 //	new-not-failing    a new test passes without the change as well
 //	weakened           a test checks less than on the base
@@ -45,6 +47,8 @@ const (
 	FindNewlySkipped  = "newly-skipped"
 	FindUnstable      = "unstable"
 	FindMisplaced     = "order-dependent"
+	FindCIDependent   = "ci-dependent"
+	FindSuspect       = "suspect-flaky"
 	FindBaseTests     = "fails-base-tests"
 	FindNotFailing    = "new-not-failing"
 	FindWeakened      = "weakened"
@@ -119,6 +123,11 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 			find(x)
 		}
 	}
+	for _, name := range c.Regressed {
+		if lines, counted := f.reached[name.Entry]; counted && lines == 0 {
+			find(Finding{Code: FindSuspect, Test: name, Detail: "no changed line is executed by the tests that regressed"})
+		}
+	}
 	for _, r := range c.Renamed {
 		find(Finding{Code: FindRenamed, Test: r.From, Detail: r.To})
 	}
@@ -130,6 +139,9 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 		s := f.outcomes[name]
 		if s.restored.bad() && s.base.outcome == Pass {
 			find(Finding{Code: FindBaseTests, Test: name, Detail: s.restored.kind})
+		}
+		if o := s.head.withoutCI; o != "" && o != s.head.outcome {
+			find(Finding{Code: FindCIDependent, Test: name, Detail: fmt.Sprintf("%s, and %s without CI", s.head.outcome, o)})
 		}
 		if s.base.outcome == "" && s.head.outcome == Pass && s.hybrid.outcome == Pass && !proves[name] {
 			find(Finding{Code: FindNotFailing, Test: name})
@@ -146,11 +158,21 @@ func (f *Findings) findControls(find func(Finding)) {
 		case r.Cut:
 			find(Finding{Code: FindNotMeasured, Test: at, Detail: strings.TrimSpace(r.Side+" "+r.Purpose) + ": the budget was used up"})
 		case r.Purpose == PurposeCanary && r.State != receipts.StateNotRun:
-			if r.State == receipts.StateExited && (r.Exit == 0 || r.Fail == 0) {
-				find(Finding{Code: FindCanarySilent, Test: at, Detail: fmt.Sprintf("exit code %d, %d tests failed", r.Exit, r.Fail)})
+			for _, s := range r.Signals {
+				if s.Code == sigCanarySilent {
+					find(Finding{Code: FindCanarySilent, Test: TestName{Entry: r.Name, Suite: s.Suite}, Detail: s.Detail})
+				}
 			}
+			if r.State == receipts.StateExited && r.Exit == 0 && !r.has(sigCanarySilent) {
+				find(Finding{Code: FindCanarySilent, Test: at, Detail: "exit code 0"})
+			}
+		case r.Purpose == PurposeCover && r.has(sigNoProfile):
+			find(Finding{Code: FindNotMeasured, Test: at, Detail: "executed lines: the test process left no profile"})
 		case r.Plain() && r.Side == SideHead && r.State != receipts.StateNotRun:
 			expected[r.Name] = expected[r.Name] || r.Canaries > 0
+			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {
+				find(Finding{Code: FindNoControl, Test: at, Detail: fmt.Sprintf("%d of %d packages do not show the tests that were laid over them, on the base as well", n, r.Canaries)})
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {

@@ -35,6 +35,8 @@ type Findings struct {
 	unbuilt map[builtKey][]string // files that did not build
 	crashed map[builtKey]string   // the function that ended the process last
 	lines   map[string]coverRow   // by path
+	readsCI map[builtKey]bool     // packages that ask for variables of a CI
+	reached map[string]int        // changed lines that the regressed tests of an entry execute; absent: nobody counted
 	mutants []source.Mutant
 }
 
@@ -71,11 +73,16 @@ type tally struct {
 	kind          string
 	fails, passes int32 // in all runs but those of all tests in another order
 	misplaced     bool  // failed in another order
+	withoutCI     Outcome
 }
 
 func (t *tally) add(o Outcome, kind, purpose string) {
-	if purpose == PurposeShuffle {
+	switch purpose {
+	case PurposeShuffle:
 		t.misplaced = t.misplaced || o == Fail || o == Unfinished
+		return
+	case PurposeNoCI:
+		t.withoutCI = o
 		return
 	}
 	switch {
@@ -123,6 +130,7 @@ func newFindings() *Findings {
 	return &Findings{
 		byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]*sides{}, detail: map[TestName]string{}, limit: maxFindings,
 		bad: map[suiteKey]suiteRow{}, unbuilt: map[builtKey][]string{}, crashed: map[builtKey]string{}, lines: map[string]coverRow{},
+		readsCI: map[builtKey]bool{}, reached: map[string]int{},
 	}
 }
 
@@ -143,9 +151,11 @@ func (f *Findings) add(row any) error {
 			return err
 		}
 		r.Signals = append(r.Signals, Signal{row.Signal, string(row.Suite), string(row.Test), string(row.Detail)})
-		if row.Signal == sigNotBuilt {
-			key := builtKey{r.Name, r.Side, r.Package}
+		switch key := (builtKey{r.Name, r.Side, r.Package}); row.Signal {
+		case sigNotBuilt:
 			f.unbuilt[key] = append(f.unbuilt[key], string(row.Detail))
+		case sigReadsCI:
+			f.readsCI[key] = true
 		}
 	case *suiteRow:
 		r, err := of(row.Of, "suite")
@@ -162,8 +172,13 @@ func (f *Findings) add(row any) error {
 		}
 		return f.test(r, row)
 	case *coverRow:
-		if _, err := of(row.Of, "cover"); err != nil {
+		r, err := of(row.Of, "cover")
+		if err != nil {
 			return err
+		}
+		if r.Purpose == PurposeReach {
+			f.reached[r.Name] += countLines(row.Executed)
+			return nil
 		}
 		have := f.lines[string(row.Cover)]
 		have.Executed, have.Missed = append(have.Executed, row.Executed...), append(have.Missed, row.Missed...)
@@ -222,8 +237,8 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 		}
 	}
 	switch r.Purpose {
-	case PurposeBuild, PurposeCanary, PurposeMutant:
-		return nil // of something else than the patch
+	case PurposeBuild, PurposeCanary, PurposeMutant, PurposeReach:
+		return nil // of something else than the patch, or of nothing new
 	case PurposeRepeat:
 		if f.planned != nil && f.planned.only != nil && !slices.Contains(f.planned.only, rootName(string(row.Test))) {
 			return nil

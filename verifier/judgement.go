@@ -129,7 +129,7 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 		j.err = err
 	} else {
 		j.reading(p, c, &reading)
-		if p.Purpose == PurposeCover && j.err == nil {
+		if (p.Purpose == PurposeCover || p.Purpose == PurposeReach) && j.err == nil {
 			j.err = j.coverage(c)
 		}
 	}
@@ -285,6 +285,13 @@ func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination 
 	for path := range packages {
 		x.names[path] = canaryName(j.in.Plan.Canary, canaryPass, path)
 	}
+	if p.Purpose == PurposeCanary && c.Result.State == receipts.StateExited {
+		x.signals = j.silentCanaries(p, r, packages)
+		x.bound()
+	}
+	if p.Report == testLogFile {
+		x.signals = j.readsCIOf(p, c)
+	}
 	whole := p.Purpose == "" || p.Purpose == PurposeCover || p.Purpose == PurposeShuffle || p.Purpose == PurposePackage
 	if !whole {
 		return x
@@ -339,6 +346,26 @@ func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination 
 	return x
 }
 
+// silentCanaries names the packages whose failing canary did not turn them red.
+func (j *Judgement) silentCanaries(p *PlannedRun, r *Reading, packages map[string]*source.GoPackage) []Signal {
+	name := canaryName(j.in.Plan.Canary, canaryFail, "")
+	failed := map[string]bool{}
+	for i := range r.Tests {
+		if t := &r.Tests[i]; t.Name == name && t.Outcome == Fail {
+			failed[t.Suite] = true
+		}
+	}
+	var list []Signal
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		if packages[s.Name] == nil || s.Outcome == BuildFailed || failed[s.Name] && s.Outcome == Fail {
+			continue
+		}
+		list = append(list, Signal{Code: sigCanarySilent, Suite: s.Name, Detail: fmt.Sprintf("the package is %s, its failing test was seen: %t", s.Outcome, failed[s.Name])})
+	}
+	return list
+}
+
 // buildError finds the test file that a line of the compiler's output is about.
 var buildError = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\S*?([^/\s:]+_test\.go):\d+(:\d+)?: `)
@@ -365,6 +392,41 @@ func (j *Judgement) notBuilt(p *PlannedRun, c *TestCall) []Signal {
 		}
 	}
 	return list
+}
+
+// readsCIOf names the variables of a CI that a test process asked for, as package
+// testing noted it inside of that process.
+func (j *Judgement) readsCIOf(p *PlannedRun, c *TestCall) []Signal {
+	digest, ok := file(&c.Result, string(ReportFile(testLogFile)))
+	if !ok {
+		return nil
+	}
+	log, err := j.in.Open(digest)
+	if err != nil {
+		j.err = err
+		return nil
+	}
+	defer log.Close()
+	var list []Signal
+	lines := bufio.NewScanner(io.LimitReader(log, 16<<20))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() { // a longer line ends it: it is a hint, and names nothing that is believed
+		name, ok := strings.CutPrefix(lines.Text(), "getenv ")
+		if !ok || !IsCIVariable(name) {
+			continue
+		}
+		s := Signal{Code: sigReadsCI, Suite: string(p.Package), Detail: cut(name, maxDetail)}
+		if len(list) < maxSignals && !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// IsCIVariable reports whether a variable tells a program that it runs in
+// continuous integration, or under truegreen.
+func IsCIVariable(name string) bool {
+	return name == "CI" || strings.HasPrefix(name, "GITHUB_") || strings.HasPrefix(name, "TRUEGREEN_")
 }
 
 // bound keeps at most maxSignals of a code.

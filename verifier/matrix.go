@@ -20,9 +20,11 @@ var stages = []func(*Judgement) []PlannedRun{
 	(*Judgement).rebuilds, // comes back
 	(*Judgement).binaryRuns,
 	(*Judgement).isolations, // comes back
+	(*Judgement).withoutCI,
 	(*Judgement).headBuilds,
 	(*Judgement).repeats,
 	(*Judgement).secondBase,
+	(*Judgement).reachRuns,
 	(*Judgement).coverRuns,
 	(*Judgement).mutantRuns,
 }
@@ -33,9 +35,10 @@ const (
 	maxRebuilds   = 3  // of a package whose tests do not build on the base's code
 	maxIsolations = 4  // of a package whose tests end the process
 	maxRepeated   = 64 // tests that are run again
-	cheapPackages = 8  // with so many packages at most, every one gets a failing canary at level L2
+	cheapPackages = 8  // with so many packages at most, every one is run from a binary of its own at level L2
 
-	coverFile = "cover.out"
+	coverFile   = "cover.out"
+	testLogFile = "test.log" // what package testing notes of the environment and files that a test process asks for
 )
 
 // A builtKey names a test binary.
@@ -137,8 +140,13 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 			runs = append(runs, planned(e, SideRestored, t))
 		}
 		if c != nil && j.aims(LevelNoRegression) {
-			for _, pkg := range j.guarded(e, c) {
-				runs = append(runs, j.buildRun(e, c, SideHead, &pkg, nil))
+			guarded := j.guarded(e, c)
+			if !j.cheap(e, c) && len(guarded) > 0 {
+				runs = append(runs, j.canaryRun(e, c, guarded))
+			} else {
+				for i := range guarded {
+					runs = append(runs, j.buildRun(e, c, SideHead, &guarded[i], nil))
+				}
 			}
 		}
 	})
@@ -172,20 +180,40 @@ func (j *Judgement) reached(e *TestEntry, c *goCommand) []source.GoPackage {
 	return list
 }
 
+// cheap reports whether every package of the head gets a binary of its own.
+func (j *Judgement) cheap(e *TestEntry, c *goCommand) bool {
+	return j.aims(LevelFailToPass) && len(j.in.Trees.covered(e, c, SideHead)) <= cheapPackages
+}
+
 // guarded returns the packages of the head that get a failing canary: those with a
-// TestMain and those whose tests the patch changes in a way that decides how they
-// run; at level L2 all, if there are few.
+// TestMain, those whose tests the patch changes in a way that decides how they run,
+// and all where that is cheap.
 func (j *Judgement) guarded(e *TestEntry, c *goCommand) []source.GoPackage {
 	var list []source.GoPackage
-	t := j.in.Trees
-	all := t.covered(e, c, SideHead)
-	for _, p := range all {
-		touched := slices.ContainsFunc(t.harness, func(a source.GoAware) bool { return path.Dir(a.File) == p.Dir })
-		if p.Main || touched || j.aims(LevelFailToPass) && len(all) <= cheapPackages {
+	for _, p := range j.in.Trees.covered(e, c, SideHead) {
+		touched := slices.ContainsFunc(j.in.Trees.harness, func(a source.GoAware) bool { return path.Dir(a.File) == p.Dir })
+		if p.Main || touched || j.cheap(e, c) {
 			list = append(list, p)
 		}
 	}
-	return list[:min(len(list), maxBuilt)]
+	return list
+}
+
+// canaryRun runs the failing canaries of packages, and nothing else of them.
+func (j *Judgement) canaryRun(e *TestEntry, c *goCommand, packages []source.GoPackage) PlannedRun {
+	o := newOverlay(e.Dir)
+	argv := []string{e.Run[0], "test", "-json", "-count=1", "-vet=off", overlayFlag(e.Dir), "-run=^" + canaryName(j.in.Plan.Canary, canaryFail, "") + "$"}
+	argv = append(append(argv, c.build...), without(c.test, "-failfast")...)
+	for i := range packages {
+		o.addCanary(j.in.Plan.Canary, &packages[i], true)
+		argv = append(argv, packageArg(e, &packages[i]))
+	}
+	if len(c.args) > 0 {
+		argv = append(append(argv, "-args"), c.args...)
+	}
+	run := planned(e, SideHead, j.in.Trees)
+	run.Purpose, run.Report, run.Argv, run.inputs = PurposeCanary, "", asBytes(argv), o.files()
+	return run
 }
 
 // buildRun builds the test binary of a package, with its canaries.
@@ -203,13 +231,9 @@ func (j *Judgement) buildRun(e *TestEntry, c *goCommand, side string, p *source.
 	if j.built[key] == nil {
 		j.built[key] = &built{}
 	}
-	rel := "./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")
-	if e.Dir == "." {
-		rel = "./" + p.Dir
-	}
 	run := planned(e, side, j.in.Trees)
 	run.Purpose, run.Package, run.Format, run.Report = PurposeBuild, receipts.Bytes(p.ImportPath), FormatExit, ""
-	run.Argv = asBytes(c.buildArgv(e.Run[0], overlayFlag(e.Dir), fromDir(e.Dir)+OutDir+"/"+BuiltFile, rel))
+	run.Argv = asBytes(c.buildArgv(e.Run[0], overlayFlag(e.Dir), fromDir(e.Dir)+OutDir+"/"+BuiltFile, packageArg(e, p)))
 	run.inputs = o.files()
 	return run
 }
@@ -287,13 +311,19 @@ func (j *Judgement) binaryRuns() []PlannedRun {
 				runs = append(runs, j.binaryRun(e, c, SideHybrid, &p, PurposePackage))
 			}
 		}
-		if c == nil {
+		if c == nil || !j.cheap(e, c) {
 			return
 		}
 		for _, p := range j.guarded(e, c) {
 			if b := j.built[builtKey{e.Name, SideHead, p.ImportPath}]; b != nil && b.ok {
-				name := canaryName(j.in.Plan.Canary, canaryFail, p.ImportPath)
+				name := canaryName(j.in.Plan.Canary, canaryFail, "")
 				runs = append(runs, j.binaryRun(e, c, SideHead, &p, PurposeCanary, "-test.run=^"+name+"$"))
+				if j.aims(LevelFailToPass) && j.green(e, SideHead) {
+					run := j.binaryRun(e, c, SideHead, &p, PurposeRepeat, "-test.testlogfile="+fromDir(p.Dir)+OutDir+"/"+testLogFile,
+						"-test.skip=^"+name+"$")
+					run.Report = testLogFile
+					runs = append(runs, run)
+				}
 			}
 		}
 	})
@@ -341,6 +371,82 @@ func anyOf(names []string) string {
 		quoted[i] = regexp.QuoteMeta(name)
 	}
 	return "^(" + strings.Join(quoted, "|") + ")$"
+}
+
+// withoutCI runs the packages again that ask for variables of a CI, without them.
+func (j *Judgement) withoutCI() []PlannedRun {
+	var runs []PlannedRun
+	j.entries(func(e *TestEntry, c *goCommand) {
+		if c == nil {
+			return
+		}
+		for _, p := range j.guarded(e, c) {
+			b := j.built[builtKey{e.Name, SideHead, p.ImportPath}]
+			if b == nil || !b.ok || !j.readsCI[builtKey{e.Name, SideHead, p.ImportPath}] {
+				continue
+			}
+			name := canaryName(j.in.Plan.Canary, canaryFail, "")
+			run := j.binaryRun(e, c, SideHead, &p, PurposeNoCI, "-test.skip=^"+name+"$")
+			run.Env = slices.DeleteFunc(slices.Clone(run.Env), func(kv receipts.Bytes) bool {
+				name, _, _ := strings.Cut(string(kv), "=")
+				return IsCIVariable(name)
+			})
+			runs = append(runs, run)
+		}
+	})
+	return runs
+}
+
+// reachRuns run the tests that regressed once more, and count which of the changed
+// lines they execute: none of them speaks for a test that fails by chance.
+func (j *Judgement) reachRuns() []PlannedRun {
+	var runs []PlannedRun
+	c := j.Compare()
+	if !j.aims(LevelNoRegression) || len(c.Regressed) == 0 || len(c.Regressed) > maxRepeated {
+		return nil
+	}
+	j.entries(func(e *TestEntry, cmd *goCommand) {
+		packages := j.in.Trees.covered(e, cmd, SideHead)
+		roots, dirs := []string{}, []string{}
+		for _, n := range c.Regressed {
+			if n.Entry != e.Name {
+				continue
+			}
+			for i := range packages {
+				if packages[i].ImportPath == n.Suite {
+					if dir := packageArg(e, &packages[i]); !slices.Contains(dirs, dir) {
+						dirs = append(dirs, dir)
+					}
+					if root := rootName(n.Name); !slices.Contains(roots, root) {
+						roots = append(roots, root)
+					}
+				}
+			}
+		}
+		if len(roots) == 0 {
+			return
+		}
+		run := planned(e, SideHead, j.in.Trees)
+		run.Purpose, run.Report, run.only = PurposeReach, coverFile, roots
+		argv := []string{e.Run[0], "test", "-json", "-count=1", "-vet=off", "-run=" + anyOf(roots),
+			"-coverpkg=" + strings.Join(cmd.packages, ","), "-coverprofile=" + fromDir(e.Dir) + OutDir + "/" + coverFile}
+		argv = append(append(argv, cmd.build...), without(cmd.test, "-shuffle")...)
+		argv = append(argv, dirs...)
+		if len(cmd.args) > 0 {
+			argv = append(append(argv, "-args"), cmd.args...)
+		}
+		run.Argv = asBytes(argv)
+		runs = append(runs, run)
+	})
+	return runs
+}
+
+// packageArg returns how a package is named on the command line of an entry.
+func packageArg(e *TestEntry, p *source.GoPackage) string {
+	if e.Dir == "." {
+		return "./" + p.Dir
+	}
+	return "./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")
 }
 
 // headBuilds builds the head's packages of tests that are to be run again.
@@ -553,10 +659,7 @@ func (j *Judgement) mutantPackages(e *TestEntry, c *goCommand, m *source.Mutant)
 	dir := path.Dir(m.Path)
 	for _, p := range j.in.Trees.covered(e, c, SideHead) {
 		if p.Dir == dir {
-			if e.Dir == "." {
-				return []string{"./" + p.Dir}
-			}
-			return []string{"./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")}
+			return []string{packageArg(e, &p)}
 		}
 	}
 	return c.packages
