@@ -3,7 +3,7 @@ package verifier_test
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -57,6 +57,96 @@ func harnessed(old, mutants int) fixture.Run {
 	return r
 }
 
+// amended is the ladder with a change of an old test that fails on the base: it
+// passes on the head because of its own change, and proves nothing.
+func amended(old, mutants int) fixture.Run {
+	r := ladder(old, mutants)
+	r.Head["sum_test.go"] = strings.Replace(r.Base["sum_test.go"], "-1000", "-2000", 1)
+	return instead(r, func(p *verifier.PlannedRun, o *fixture.Output) {
+		if p.Side == verifier.SideBase {
+			o.Stdout, o.Exit = fixture.GoTest(fixture.Package, append(olds(old, " fail"), canaries(p)...)...), 1
+		}
+	})
+}
+
+// unbuilt is the ladder with a new test whose file does not build on the base's code.
+func unbuilt(old, mutants int) fixture.Run {
+	return instead(ladder(old, mutants), func(p *verifier.PlannedRun, o *fixture.Output) {
+		switch {
+		case p.Side == verifier.SideHybrid && p.Purpose == verifier.PurposeBuild && p.Round == 1:
+			*o = fixture.Output{Exit: 1, Stderr: "# example.com/project\n./new_test.go:6:5: undefined: Sum\n"}
+		case p.Side == verifier.SideHybrid && p.Purpose == verifier.PurposePackage:
+			*o = binary(olds(old, "")...)
+		case p.Side == verifier.SideHybrid && p.Purpose == verifier.PurposeRepeat:
+			*o = fixture.Output{Stdout: "testing: warning: no tests to run\n\x16PASS\n"}
+		}
+	})
+}
+
+// byHand is the ladder with a command that nothing can be laid over, on whose hybrid
+// tree the package does not build.
+func byHand(old, mutants int) fixture.Run {
+	r := ladder(old, mutants)
+	r.Config.Test[0].Run = []string{"go", "test", "-unknown", "./..."}
+	return instead(r, func(p *verifier.PlannedRun, o *fixture.Output) {
+		if p.Side == verifier.SideHybrid {
+			*o = fixture.Output{Exit: 1, Stdout: fixture.GoBuildFailed(fixture.Package)}
+		}
+	})
+}
+
+// crashing is the ladder with a new test that panics without the change, beside an old
+// one that was running.
+func crashing(old, mutants int) fixture.Run {
+	return instead(ladder(old, mutants), func(p *verifier.PlannedRun, o *fixture.Output) {
+		if p.Side != verifier.SideHybrid {
+			return
+		}
+		crash := "\x16=== RUN   TestNew\n\x16--- FAIL: TestNew (0.00s)\npanic: low\n\ngoroutine 7 [running]:\n"
+		switch p.Purpose {
+		case verifier.PurposePackage:
+			o.Stdout, o.Exit = "\x16=== RUN   TestOld000\n\x16=== PAUSE TestOld000\n"+crash, 2
+		case verifier.PurposeIsolate:
+			*o = binary(olds(old, "")...)
+		case verifier.PurposeRepeat:
+			o.Stdout, o.Exit = crash, 2
+		}
+	})
+}
+
+// instead changes what runs put out.
+func instead(r fixture.Run, change func(p *verifier.PlannedRun, o *fixture.Output)) fixture.Run {
+	output := r.Output
+	r.Output = func(p verifier.PlannedRun) fixture.Output {
+		o := output(p)
+		change(&p, &o)
+		return o
+	}
+	return r
+}
+
+// olds are the old tests, the first with an outcome.
+func olds(n int, first string) (tests []string) {
+	for i := range n {
+		tests = append(tests, fmt.Sprintf("TestOld%03d", i))
+	}
+	tests[0] += first
+	return tests
+}
+
+var ladders = map[string]struct {
+	run   func(old, mutants int) fixture.Run
+	level int
+	text  string // with 9 tests and 10 mutants
+}{
+	"ladder":    {ladder, 4, "1 test fails on base B and passes on head H (assertion, 5/5 each way); 9 tests pass on both; 21 of 21 changed lines executed; 3 of 10 mutants of changed lines killed"},
+	"harnessed": {harnessed, 4, "1 test fails on base B and passes on head H (assertion, 5/5 each way); 9 tests pass on both; 21 of 21 changed lines executed; 3 of 10 mutants of changed lines killed"},
+	"amended":   {amended, 4, "1 test fails on base B and passes on head H (assertion, 5/5 each way); 8 tests pass on both; 21 of 21 changed lines executed; 3 of 10 mutants of changed lines killed"},
+	"unbuilt":   {unbuilt, 4, "1 test fails on base B and passes on head H (did-not-compile, 1/1 each way); 9 tests pass on both; 21 of 21 changed lines executed; 3 of 10 mutants of changed lines killed"},
+	"by hand":   {byHand, 2, "1 test fails on base B and passes on head H (did-not-compile, 1/1 each way); 9 tests pass on both"},
+	"crashing":  {crashing, 4, "1 test fails on base B and passes on head H (panic, 5/5 each way); 9 tests pass on both; 21 of 21 changed lines executed; 3 of 10 mutants of changed lines killed"},
+}
+
 var overlaid = regexp.MustCompile(`func (Test\w+)\(`)
 
 // canaries returns the names of the tests that are laid over a run's package.
@@ -73,11 +163,7 @@ func canaries(p *verifier.PlannedRun) (names []string) {
 type climber struct{ old, mutants int }
 
 func (c *climber) climb(p verifier.PlannedRun) fixture.Output {
-	tests := make([]string, 0, c.old+2)
-	for i := range c.old {
-		tests = append(tests, fmt.Sprintf("TestOld%03d", i))
-	}
-	tests = append(tests, canaries(&p)...)
+	tests := append(olds(c.old, ""), canaries(&p)...)
 	whole := func(tests []string) fixture.Output {
 		o := fixture.Output{Stdout: fixture.GoTest(fixture.Package, tests...)}
 		if strings.Contains(o.Stdout, `"Action":"fail"`) {
@@ -95,6 +181,9 @@ func (c *climber) climb(p verifier.PlannedRun) fixture.Output {
 	case verifier.PurposeRepeat:
 		if p.Side == verifier.SideHybrid {
 			return binary("TestNew fail")
+		}
+		if flagOf(&p, "-test.run=") == "" {
+			return binary(append(tests, "TestNew")...)
 		}
 		return binary("TestNew")
 	case verifier.PurposeMutant:
@@ -164,10 +253,14 @@ const ladderText = "1 test fails on base c58770e and passes on head a2b2b32 (ass
 
 func TestSentenceFull(t *testing.T) {
 	t.Parallel()
-	for name, r := range map[string]fixture.Run{"ladder": ladder(199, 27), "harnessed": harnessed(199, 27)} {
-		f := try(t, r, nil, nil).Findings
-		if got := f.Sentence("c58770e", "a2b2b32"); got != ladderText || f.Claim.Level != verifier.LevelMutants || f.Claim.Missing != "" {
-			t.Errorf("%s: L%d, %q, missing %q", name, f.Claim.Level, got, f.Claim.Missing)
+	r := ladder(199, 27)
+	if got := try(t, r, nil, nil).Findings.Sentence("c58770e", "a2b2b32"); got != ladderText {
+		t.Errorf("%q", got)
+	}
+	for name, l := range ladders {
+		f := try(t, l.run(9, 10), nil, nil).Findings
+		if got := f.Sentence("B", "H"); got != l.text || f.Claim.Level != l.level {
+			t.Errorf("%s: L%d, missing %q, %s", name, f.Claim.Level, f.Claim.Missing, got)
 		}
 	}
 }
@@ -288,11 +381,12 @@ func (c *claimed) needs() map[string]int {
 }
 
 // TestSentenceWeakens removes the runs of a ladder, and sees the claim weaken: each
-// run alone, each kind, and all sets of kinds. Whatever is added to what is gone,
+// run alone, each kind and pair of kinds, and all kinds one after another. Whatever is added to what is gone,
 // nothing is claimed that was not claimed before, and nothing whose run is gone.
 func TestSentenceWeakens(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(int, int) fixture.Run{"ladder": ladder, "harnessed": harnessed} {
+	for name, l := range ladders {
+		make := l.run
 		full := try(t, make(9, 10), nil, nil)
 		top := claimOf(t, full.Findings)
 		var kinds []string
@@ -305,7 +399,10 @@ func TestSentenceWeakens(t *testing.T) {
 			t.Run(name+"/"+fault, func(t *testing.T) {
 				t.Parallel()
 				for i := range full.Made {
-					if fault == "budget" && !full.Made[i].Cuttable() {
+					if fault == "budget" && !full.Made[i].Cuttable() || fault == "timed out" && full.Made[i].Purpose == verifier.PurposeMutant {
+						continue
+					}
+					if k := kind(&full.Made[i]); fault == "silent" && (k == "head canary" || k == "base" && name == "by hand") {
 						continue
 					}
 					r := make(9, 10)
@@ -327,15 +424,33 @@ func TestSentenceWeakens(t *testing.T) {
 					}
 				}
 				sets := map[int]claimed{}
-				for set := range 1 << len(kinds) {
-					if n := bits.OnesCount(uint(set)); fault != "budget" && n > 2 || testing.Short() && n > 3 {
-						continue
+				var chosen []int // all pairs, and orders in which all kinds go one after another
+				for i := range kinds {
+					for k := range i + 1 {
+						chosen = append(chosen, 1<<i|1<<k)
 					}
+				}
+				if chains := 4; fault == "budget" && !testing.Short() {
+					rnd := rand.New(rand.NewPCG(1, 2))
+					for range chains {
+						set := 0
+						for _, i := range rnd.Perm(len(kinds)) {
+							set |= 1 << i
+							chosen = append(chosen, set)
+						}
+					}
+				}
+				slices.Sort(chosen) // a part of a set comes before it
+				for _, set := range slices.Compact(append([]int{0}, chosen...)) {
 					gone := map[string]bool{}
 					for i, k := range kinds {
 						gone[k] = set&(1<<i) != 0
 					}
-					if fault == "budget" && gone["head"] {
+					switch { // what is no loss of evidence, but evidence
+					case fault == "budget" && gone["head"], // never happens
+						fault == "silent" && gone["head canary"],                           // it ran, and was not red
+						fault == "silent" && gone["base"] && name == "by hand",             // it ran, and had no tests
+						(fault == "timed out" || fault == "silent") && gone["head mutant"]: // the mutants that survive are gone
 						continue
 					}
 					c := claimOf(t, try(t, make(9, 10), change, gone).Findings)
@@ -348,6 +463,9 @@ func TestSentenceWeakens(t *testing.T) {
 						}
 					}
 					for k, n := range c.needs() {
+						if name == "unbuilt" && k == "hybrid package" {
+							continue // the build is what fails
+						}
 						if gone[k] && n > 0 && (fault == "budget" || fault == "failed") {
 							t.Errorf("without %s: L%d %s", k, c.level, c.sentence)
 						}
