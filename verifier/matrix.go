@@ -167,11 +167,8 @@ func (j *Judgement) reached(e *TestEntry, c *goCommand) []source.GoPackage {
 	var list []source.GoPackage
 	t := j.in.Trees
 	for _, p := range t.covered(e, c, SideHybrid) {
-		for _, changed := range t.changed {
-			if dir := path.Dir(changed); t.isTestSide(changed) && (dir == p.Dir || strings.HasPrefix(dir, path.Join(p.Dir, "testdata"))) {
-				list = append(list, p)
-				break
-			}
+		if t.testFolders()[p.Dir] {
+			list = append(list, p)
 		}
 	}
 	if len(list) > maxBuilt {

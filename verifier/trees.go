@@ -31,6 +31,7 @@ type Trees struct {
 	touched  map[source.Class][]string
 	changes  []source.Change
 	packages map[string][]source.GoPackage // by side, tags and race detector
+	folders  map[string]bool               // whose tests, or their data, the patch changes
 	modules  map[string]string             // folder of a module of the head by its path
 	weaker   []source.GoDelta
 	renames  []source.GoRename
@@ -253,6 +254,30 @@ func (t *Trees) sameChanges() error {
 		}
 	}
 	return nil
+}
+
+// testFolders returns the folders whose tests the patch changes: those of changed
+// files that belong to the tests, and those above a testdata folder with one.
+func (t *Trees) testFolders() map[string]bool {
+	if t.folders != nil {
+		return t.folders
+	}
+	t.folders = map[string]bool{}
+	for _, p := range t.changed {
+		if !t.isTestSide(p) {
+			continue
+		}
+		dir := path.Dir(p)
+		t.folders[dir] = true
+		for at := 0; at <= len(dir); {
+			name, _, _ := strings.Cut(dir[at:], "/")
+			if name == "testdata" {
+				t.folders[path.Clean(dir[:max(0, at-1)])] = true
+			}
+			at += len(name) + 1
+		}
+	}
+	return t.folders
 }
 
 func (t *Trees) env(c *goCommand) source.GoEnv {
