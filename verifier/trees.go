@@ -120,7 +120,10 @@ func ReadTrees(base, head []TreeEntry, c *EvidenceConfig, facts *GoFacts, source
 	if err := t.readTexts(base, head, sources); err != nil {
 		return nil, err
 	}
-	return t, t.read(diff)
+	if err := t.read(diff); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // mix makes the trees that are mixed of both sides. One that cannot be, because a
@@ -247,10 +250,16 @@ func (t *Trees) sameChanges() error {
 		if c.Path != t.changed[i] {
 			return fmt.Errorf("path %q: does not differ, or %q is left out", c.Path, t.changed[i])
 		}
-		for _, side := range [...]struct{ name, id string }{{SideBase, c.BaseID}, {SideHead, c.HeadID}} {
-			if e, ok := find(t.entries[side.name], c.Path); side.id != "" && (!ok || e.ID != side.id) {
+		var ids []string
+		for _, side := range [...]struct{ name, id, mode string }{{SideBase, c.BaseID, c.BaseMode}, {SideHead, c.HeadID, c.HeadMode}} {
+			e, ok := find(t.entries[side.name], c.Path)
+			if ok != (side.mode != "") || e.Mode != side.mode || side.id != "" && e.ID != side.id {
 				return fmt.Errorf("path %q: another %s than the tree's", c.Path, side.name)
 			}
+			ids = append(ids, e.ID)
+		}
+		if c.BaseID == "" && c.HeadID == "" && ids[0] != ids[1] {
+			return fmt.Errorf("path %q: more than its mode differs", c.Path)
 		}
 	}
 	return nil
