@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/truegreen-dev/truegreen/internal/fixture"
+	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -208,7 +209,7 @@ func FuzzJudgement(f *testing.F) {
 	f.Add([]byte("\x16=== RUN   TestNew\n\x16--- FAIL: TestNew (0.00s)\n\x16FAIL\n"), []byte(fixture.GoTest(fixture.Package, "TestNew", "TestOld000 fail")), uint8(1), uint8(0))
 	f.Add([]byte("\x16=== RUN   TestNew\npanic: x\n"), []byte(fixture.GoBuildFailed(fixture.Package)), uint8(2), uint8(3))
 	f.Add([]byte("mode: set\nexample.com/project/sum.go:5.2,25.20 21 1\n"), []byte(""), uint8(0), uint8(5))
-	states := []string{"exited", "timeout", "signaled", "failed", "not-found", "canceled"}
+	states := []string{receipts.StateExited, receipts.StateTimeout, receipts.StateSignaled, receipts.StateFailed, receipts.StateNotFound, receipts.StateCanceled}
 	f.Fuzz(func(t *testing.T, binary, stream []byte, exit, which uint8) {
 		run := func() fixture.Run {
 			r := harnessed(2, 3)
@@ -219,8 +220,11 @@ func FuzzJudgement(f *testing.F) {
 					return
 				}
 				o.State, o.Exit = states[int(which)%len(states)], int(exit)
-				if o.State != "exited" {
+				if o.State != receipts.StateExited {
 					o.Exit = 0
+				}
+				if o.State == receipts.StateSignaled {
+					o.Signal = "SIGKILL"
 				}
 				if o.Stdout = string(stream); p.Format == verifier.FormatGoBinary {
 					o.Stdout = string(binary)
