@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/truegreen-dev/truegreen/internal/strictjson"
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -33,7 +34,9 @@ type Judgement struct {
 	stage int
 	round map[[2]string]int // the last round of an entry on a side
 	built map[builtKey]*built
-	tries map[string]int // of stages that come back
+
+	plainTime time.Duration // that the plain runs took
+	bases     int           // plain runs on the base
 
 	w    *bufio.Writer
 	doc  *rowReader // instead of reading what was put out: a sealed document
@@ -55,7 +58,7 @@ type Judged struct {
 // NewJudgement begins a judgement that writes the evidence document to w.
 func NewJudgement(w io.Writer, in Judged) *Judgement {
 	j := &Judgement{
-		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{}, tries: map[string]int{},
+		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{},
 		w: bufio.NewWriterSize(w, 64<<10),
 	}
 	j.trees, j.config, j.aimed = in.Trees, in.Config, in.Plan.Level
@@ -135,6 +138,12 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 	}
 	if j.err != nil {
 		return fmt.Errorf("evidence: %w", j.err)
+	}
+	if p.Purpose == "" && c.Result.State != receipts.StateNotRun && j.stage <= 1 {
+		j.plainTime += time.Duration(max(0, c.Result.End-c.Result.Start)) * time.Millisecond
+		if p.Side == SideBase {
+			j.bases++
+		}
 	}
 	j.noteBuilt(p, c)
 	return nil

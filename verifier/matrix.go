@@ -58,7 +58,13 @@ type built struct {
 
 // Next returns the runs that are to be made now; they do not depend on each other.
 // After the last there are none.
+//
+// With a level that is chosen automatically, level 2 is tried where the base was
+// run and all plain runs together took no more than a tenth of the budget.
 func (j *Judgement) Next() []PlannedRun {
+	if j.stage == 1 && j.in.Config.Evidence.Auto && j.bases > 0 && 10*j.plainTime <= j.in.Config.Evidence.budget() {
+		j.aimed = max(j.aimed, LevelFailToPass)
+	}
 	for j.stage < len(stages) {
 		runs := stages[j.stage](j)
 		if len(runs) == 0 {
@@ -154,7 +160,7 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 }
 
 // aims reports whether the run tries to reach a level.
-func (j *Judgement) aims(level int) bool { return j.in.Plan.Level >= level }
+func (j *Judgement) aims(level int) bool { return j.aimed >= level }
 
 // needsRestored reports whether the base's own tests have to be seen to pass on the
 // head's code: the patch touches how tests run, or makes a test check less.
