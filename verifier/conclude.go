@@ -135,7 +135,7 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 	for i := range proofs {
 		proves[proofs[i].Test] = true
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare) {
+	for _, name := range f.sorted() {
 		s := f.outcomes[name]
 		if s.restored.bad() && s.base.outcome == Pass {
 			find(Finding{Code: FindBaseTests, Test: name, Detail: s.restored.kind})
@@ -173,6 +173,16 @@ func (f *Findings) findControls(find func(Finding)) {
 			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {
 				find(Finding{Code: FindNoControl, Test: at, Detail: fmt.Sprintf("%d of %d packages do not show the tests that were laid over them, on the base as well", n, r.Canaries)})
 			}
+		}
+	}
+	for _, r := range f.Runs {
+		why := map[string]string{receipts.StateTimeout: "its time was up", receipts.StateSignaled: "it was killed", receipts.StateFailed: "it could not be made", receipts.StateNotFound: "its command was not found"}[r.State]
+		if r.Clipped {
+			why = "the budget was used up"
+		}
+		// The plain run on the head is judged by itself, and time that is up kills a mutant.
+		if why != "" && (!r.Plain() || r.Side != SideHead) && (r.Purpose != PurposeMutant || r.fate() != mutantKilled) {
+			find(Finding{Code: FindNotMeasured, Test: TestName{Entry: r.Name, Suite: r.Package}, Detail: strings.TrimSpace(r.Side+" "+r.Purpose) + ": " + why})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
@@ -241,7 +251,7 @@ const (
 
 func (r *RunFinding) fate() string {
 	switch {
-	case r.State == receipts.StateTimeout:
+	case r.State == receipts.StateTimeout && !r.Clipped:
 		return mutantKilled
 	case r.State != receipts.StateExited:
 		return mutantUnknown
@@ -361,6 +371,8 @@ func (f *Findings) missesRegression(c *Comparison) string {
 			return "the base was not run"
 		case r.State != receipts.StateExited || !r.Complete:
 			return "the run on the base has no end"
+		case r.Tests() == 0 && f.controlled(r):
+			return "the run on the base shows no test, and the base has some"
 		}
 	}
 	switch {
@@ -385,14 +397,13 @@ func (f *Findings) missesRegression(c *Comparison) string {
 	if !f.trees.own(SideRestored) {
 		return "" // the head is its own code with the base's tests
 	}
-	restored := 0
-	for _, r := range f.plainOn(SideRestored) {
-		if r.State == receipts.StateExited && r.Complete && r.Pass > 0 {
-			restored++
+	for _, base := range f.plainOn(SideBase) {
+		restored := f.side(base.Name, SideRestored)
+		if !slices.ContainsFunc(restored, func(r *RunFinding) bool {
+			return r.Plain() && r.State == receipts.StateExited && r.Complete && (r.Pass > 0 || base.Pass == 0)
+		}) && f.ran(base.Name, SideHead) {
+			return "the patch touches how tests run, and the base's tests were not run on its code"
 		}
-	}
-	if restored == 0 {
-		return "the patch touches how tests run, and the base's tests were not run on its code"
 	}
 	for _, s := range f.outcomes {
 		if s.restored.bad() && s.base.outcome == Pass {
@@ -400,6 +411,16 @@ func (f *Findings) missesRegression(c *Comparison) string {
 		}
 	}
 	return ""
+}
+
+// controlled reports whether a plain run must have shown truegreen's own tests.
+func (f *Findings) controlled(r *RunFinding) bool {
+	for i := range f.config.Test {
+		if e := &f.config.Test[i]; e.Name == r.Name && f.trees != nil {
+			return f.trees.controls(e, r.Side)
+		}
+	}
+	return false
 }
 
 // plainOn returns the plain runs on a side, of all entries.

@@ -125,7 +125,7 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 	if j.err != nil {
 		return j.err
 	}
-	j.planned = p
+	j.planned, j.clipped = p, c.Args.Sandbox != nil && c.Args.Sandbox.Wall < p.Timeout
 	if j.doc != nil {
 		j.err = j.believe(c)
 	} else if reading, err := readCall(c, j.in.Open); err != nil {
@@ -467,9 +467,16 @@ func (j *Judgement) entry(name string) *TestEntry {
 
 // coverage writes what a profile says of the changed lines.
 func (j *Judgement) coverage(c *TestCall) error {
+	if c.Result.State != receipts.StateExited {
+		return nil // a profile is written at the end
+	}
+	noProfile := func(why string) error {
+		j.row(&signalRow{Signal: sigNoProfile, Of: c.Call, Detail: receipts.Bytes(cut(why, maxDetail))})
+		return j.err
+	}
 	digest, ok := file(&c.Result, string(ReportFile(coverFile)))
 	if !ok {
-		return nil
+		return noProfile("there is none")
 	}
 	profile, err := j.in.Open(digest)
 	if err != nil {
@@ -478,8 +485,7 @@ func (j *Judgement) coverage(c *TestCall) error {
 	defer profile.Close()
 	cover, err := source.ReadGoProfile(profile, j.in.Trees.goFile)
 	if err != nil {
-		j.row(&signalRow{Signal: sigNoProfile, Of: c.Call, Detail: receipts.Bytes(cut(err.Error(), maxDetail))})
-		return j.err
+		return noProfile(err.Error())
 	}
 	isCode := func(p string) bool { return source.Classify(p, j.in.Trees.extra) == source.Code }
 	head := func(p string) ([]byte, bool) { return j.in.Trees.text(SideHead, p) }
