@@ -13,7 +13,7 @@ import (
 // A Finding is something that needs attention beside the results of the tests.
 //
 //	removed            a test of the base is gone
-//	renamed            it has another name
+//	renamed            it has another name, or its package has
 //	never-run          its package did not come to it
 //	newly-skipped      it passed on the base and is skipped now
 //	unstable           it failed and passed on the same tree
@@ -30,7 +30,7 @@ import (
 //	survived           a mutant of a changed line that no test noticed
 //	canary-not-failing a test that has to fail did not turn its run red
 //	no-control         nothing outside of the tested process was compared with what it says
-//	not-measured       what the budget, or the kind of command, left out
+//	not-measured       what the budget, the kind of command, or a base that does not build left out
 type Finding struct {
 	Code   string   `json:"code"`
 	Test   TestName `json:"test"` // what of it is known
@@ -168,6 +168,8 @@ func (f *Findings) findControls(find func(Finding)) {
 			}
 		case r.Purpose == PurposeCover && r.has(sigNoProfile):
 			find(Finding{Code: FindNotMeasured, Test: at, Detail: "executed lines: the test process left no profile"})
+		case r.Plain() && r.Side == SideBase && r.Unbuilt > 0:
+			find(Finding{Code: FindNotMeasured, Test: at, Detail: fmt.Sprintf("%s not build on the base, and nothing in them can be compared", plural(r.Unbuilt, "package does", "packages do"))})
 		case r.Plain() && r.Side == SideHead && r.State != receipts.StateNotRun:
 			expected[r.Name] = expected[r.Name] || r.Canaries > 0
 			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {
@@ -187,9 +189,21 @@ func (f *Findings) findControls(find func(Finding)) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		if !expected[name] {
-			find(Finding{Code: FindNoControl, Test: TestName{Entry: name}, Detail: "no test of truegreen's own could be laid over this command"})
+			find(Finding{Code: FindNoControl, Test: TestName{Entry: name}, Detail: f.uncontrolled(name)})
 		}
 	}
+}
+
+// uncontrolled says why no canary of an entry was to be seen on the head.
+func (f *Findings) uncontrolled(entry string) string {
+	if f.trees != nil && f.config != nil {
+		for i := range f.config.Test {
+			if e := &f.config.Test[i]; e.Name == entry && f.trees.controls(e, SideHead) {
+				return "no package came to the tests that were laid over it"
+			}
+		}
+	}
+	return "no test of truegreen's own could be laid over this command"
 }
 
 func (f *Findings) findCode(find func(Finding)) {
@@ -397,17 +411,17 @@ func (f *Findings) missesRegression(c *Comparison) string {
 	if !f.trees.own(SideRestored) {
 		return "" // the head is its own code with the base's tests
 	}
+	for _, s := range f.outcomes {
+		if s.restored.bad() && s.base.outcome == Pass {
+			return "the patch touches how tests run, and tests of the base fail on its code"
+		}
+	}
 	for _, base := range f.plainOn(SideBase) {
 		restored := f.side(base.Name, SideRestored)
 		if !slices.ContainsFunc(restored, func(r *RunFinding) bool {
 			return r.Plain() && r.State == receipts.StateExited && r.Complete && (r.Pass > 0 || base.Pass == 0)
 		}) && f.ran(base.Name, SideHead) {
 			return "the patch touches how tests run, and the base's tests were not run on its code"
-		}
-	}
-	for _, s := range f.outcomes {
-		if s.restored.bad() && s.base.outcome == Pass {
-			return "the patch touches how tests run, and tests of the base fail on its code"
 		}
 	}
 	return ""

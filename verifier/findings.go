@@ -399,7 +399,7 @@ func (f *Findings) compare() Comparison {
 			switch {
 			case twice[name.Entry] && base.fails+base.passes < 2 && base.outcome != Skip, addresses[name]:
 				c.UnstableName++
-			case f.stopped(name):
+			case f.stopped(name) && !f.unwritten(name):
 				list = &c.NeverRun
 			case f.renamed(name) != "":
 				c.Renamed = append(c.Renamed, Renamed{name, f.renamed(name)})
@@ -481,6 +481,29 @@ func (f *Findings) stopped(n TestName) bool {
 	return ok && f.ended[suiteKey{n.Entry, SideHead, n.Suite}]
 }
 
+// unwritten reports whether the head's text has no such Go test where the base's has:
+// it is gone, whatever became of its package.
+func (f *Findings) unwritten(n TestName) bool {
+	if f.trees == nil || f.config == nil {
+		return false
+	}
+	has := func(side string) bool {
+		for i := range f.config.Test {
+			e := &f.config.Test[i]
+			if e.Name != n.Entry {
+				continue
+			}
+			for _, p := range f.trees.covered(e, parseGoTest(e), side) {
+				if p.ImportPath == n.Suite && slices.ContainsFunc(p.Tests, func(t source.GoTest) bool { return t.Name == rootName(n.Name) }) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return has(SideBase) && !has(SideHead)
+}
+
 // renamed returns the name on the head of a Go test that is gone, "" if it has none.
 func (f *Findings) renamed(n TestName) string {
 	if f.trees == nil {
@@ -490,8 +513,8 @@ func (f *Findings) renamed(n TestName) string {
 	for _, r := range f.trees.renames {
 		if r.Package == n.Suite && r.From == root {
 			to := r.To + strings.TrimPrefix(n.Name, root)
-			if s := f.outcomes[TestName{n.Entry, n.Suite, to, n.Ordinal}]; s != nil && s.head.outcome != "" {
-				return to
+			if s := f.outcomes[TestName{n.Entry, cmp.Or(r.In, n.Suite), to, n.Ordinal}]; s != nil && s.head.outcome != "" {
+				return strings.TrimSpace(r.In + " " + to)
 			}
 		}
 	}

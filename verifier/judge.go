@@ -93,7 +93,7 @@ func (f *Findings) emptied() []string {
 		if s.head.outcome != "" {
 			left[key] = true
 		} else if s.base.outcome != "" {
-			left[key] = left[key] || f.stopped(name)
+			left[key] = left[key] || f.stopped(name) || f.renamed(name) != ""
 		}
 	}
 	var list []string

@@ -23,7 +23,7 @@ const sumLines = 21
 func ladder(old, mutants int) fixture.Run {
 	r := fixture.New()
 	r.Texts = true
-	r.Config.Evidence.Level, r.Config.Evidence.Mutants = verifier.LevelMutants, mutants
+	r.Config.Evidence.Level, r.Config.Evidence.Auto, r.Config.Evidence.Mutants = verifier.LevelMutants, false, mutants
 	var base, head, tests strings.Builder
 	for _, b := range []*strings.Builder{&base, &head} {
 		b.WriteString("package sum\n\nfunc Sum(a, b int) int {\n\tn := 0\n")

@@ -125,7 +125,8 @@ func (j *Judgement) runsBase(e *TestEntry) bool {
 }
 
 // mixedRuns are the head's tests on the base's code and, where the patch touches
-// what decides how tests run, the base's tests on the head's code.
+// what decides how tests run, or tests that there were, the base's tests on the
+// head's code.
 func (j *Judgement) mixedRuns() []PlannedRun {
 	var runs []PlannedRun
 	t := j.in.Trees
@@ -143,7 +144,7 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 			}
 		}
 		if j.aims(LevelNoRegression) && t.own(SideRestored) && j.needsRestored() {
-			runs = append(runs, planned(e, SideRestored, t))
+			runs = append(runs, j.restoredRuns(e, c)...)
 		}
 		if c != nil && j.aims(LevelNoRegression) {
 			guarded := j.guarded(e, c)
@@ -163,9 +164,56 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 func (j *Judgement) aims(level int) bool { return j.aimed >= level }
 
 // needsRestored reports whether the base's own tests have to be seen to pass on the
-// head's code: the patch touches how tests run, or makes a test check less.
+// head's code: the patch touches how tests run, or a test checks less by some count;
+// and at level L2, where it changes tests that there were, or what they compare with:
+// no count tells a check that was loosened.
 func (j *Judgement) needsRestored() bool {
-	return j.in.Trees.harnessTouched() || len(j.in.Trees.weaker) > 0
+	t := j.in.Trees
+	return t.harnessTouched() || len(t.weaker) > 0 || j.aims(LevelFailToPass) && len(t.testsChanged()) > 0
+}
+
+// restoredRuns are the plain command on the head's code with the base's tests: where
+// nothing but the tests of some packages was changed, that of these packages alone,
+// as far as the command comes to them.
+func (j *Judgement) restoredRuns(e *TestEntry, c *goCommand) []PlannedRun {
+	t := j.in.Trees
+	run := planned(e, SideRestored, t)
+	if c == nil || t.harnessTouched() {
+		return []PlannedRun{run}
+	}
+	ran := map[string]bool{}
+	for name, s := range j.outcomes {
+		ran[name.Suite] = ran[name.Suite] || name.Entry == e.Name && s.base.outcome != ""
+	}
+	all := t.covered(e, c, SideRestored)
+	var packages []string
+	for i := range all {
+		ours := func(changed string) bool { return belongsTo(changed, &all[i]) }
+		if ran[all[i].ImportPath] && slices.ContainsFunc(t.testsChanged(), ours) {
+			packages = append(packages, packageArg(e, &all[i]))
+		}
+	}
+	if len(packages) > maxBuilt || slices.ContainsFunc(t.testsChanged(), func(changed string) bool {
+		return !slices.ContainsFunc(all, func(p source.GoPackage) bool { return belongsTo(changed, &p) })
+	}) {
+		return []PlannedRun{run} // who reads the file is not known
+	}
+	if len(packages) == 0 {
+		return nil
+	}
+	argv := []string{e.Run[0], "test", "-json", "-count=1", overlayFlag(e.Dir)}
+	argv = slices.Concat(argv, c.vet, c.build, c.test, packages)
+	if len(c.args) > 0 {
+		argv = append(append(argv, "-args"), c.args...)
+	}
+	run.Argv = asBytes(argv)
+	return []PlannedRun{run}
+}
+
+// belongsTo reports whether a file of the tests is one of a package.
+func belongsTo(file string, p *source.GoPackage) bool {
+	dir := path.Dir(file)
+	return dir == p.Dir || strings.HasPrefix(dir, path.Join(p.Dir, "testdata"))
 }
 
 // reached returns the packages of the hybrid tree whose tests the patch changes.
@@ -174,7 +222,7 @@ func (j *Judgement) reached(e *TestEntry, c *goCommand) []source.GoPackage {
 	t := j.in.Trees
 	for _, p := range t.covered(e, c, SideHybrid) {
 		for _, changed := range t.changed {
-			if dir := path.Dir(changed); t.isTestSide(changed) && (dir == p.Dir || strings.HasPrefix(dir, path.Join(p.Dir, "testdata"))) {
+			if t.isTestSide(changed) && belongsTo(changed, &p) {
 				list = append(list, p)
 				break
 			}

@@ -41,14 +41,14 @@ func TestMatrix(t *testing.T) {
 		{"L0", harness, Sides{}, 0, false, 100, "head base"},
 		{"L1", both, Sides{}, 1, false, 100, "head base"},
 		{"L1, harness", harness, Sides{}, 1, false, 100, "head base restored"},
-		{"L2", both, Sides{}, 2, false, 100, "head base hybrid repeat/head repeat/hybrid"},
+		{"L2", both, Sides{}, 2, false, 100, "head base hybrid restored repeat/head repeat/hybrid"},
 		{"L2, code alone", []string{"lib.py 2", "test_lib.py 1"}, Sides{}, 2, false, 100, "head base"},
 		{"L2, tests alone", []string{"lib.py 1", "test_lib.py 2"}, Sides{}, 2, false, 100, "head base"},
 		{"L2, nothing to compare with", both, Sides{HeadOnly: true}, 2, false, 100, "head base"},
-		{"automatic, short", both, Sides{}, 1, true, 20, "head base hybrid repeat/head repeat/hybrid"},
+		{"automatic, short", both, Sides{}, 1, true, 20, "head base hybrid restored repeat/head repeat/hybrid"},
 		{"automatic, long", both, Sides{}, 1, true, 19, "head base"},
 		{"automatic, head only", both, Sides{HeadOnly: true}, 1, true, 100, "head base"},
-		{"asked for by the caller", both, Sides{Level: 2}, 1, false, 19, "head base hybrid repeat/head repeat/hybrid"},
+		{"asked for by the caller", both, Sides{Level: 2}, 1, false, 19, "head base hybrid restored repeat/head repeat/hybrid"},
 	} {
 		c := DefaultConfig()
 		c.Test = []TestEntry{{Name: "unit", Run: []string{"pytest"}, Dir: ".", Format: FormatExit, Timeout: 60}}
