@@ -53,7 +53,8 @@ var (
 //	                     when it is to sign
 //	serve NAME           listen on 127.0.0.1, at the port NAME, and answer the first
 //	                     line of each connection with "ready"
-//	served NAME LINE…    fail unless these lines came, in this order, and no others
+//	served NAME PATTERN… fail unless lines that match came, in this order, no line
+//	                     twice, and no others
 //	start NAME COMMAND…  run one in the background
 //	signal NAME SIGNAL   send it a signal
 //	finish NAME N        wait for its exit code; output is in NAME.stdout, NAME.stderr
