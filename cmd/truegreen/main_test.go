@@ -68,8 +68,11 @@ var (
 //	                     goes into the variable NAME, and a truegreen that can be
 //	                     its first process
 //
-// on Linux the program deny CALLS COMMAND, which runs one without some system
-// calls, and the conditions [sandbox], that this host can isolate, [engine], that
+// The variable GOSTATE names a state folder that scripts may share, so that not each
+// of them compiles a standard library.
+//
+// On Linux there are the program deny CALLS COMMAND, which runs one without some
+// system calls, and the conditions [sandbox], that this host can isolate, [engine], that
 // root has docker and a static busybox, and [root].
 func TestScript(t *testing.T) {
 	runs := &madeRuns{dir: t.TempDir(), made: map[string]*madeRun{}}
@@ -83,9 +86,12 @@ func TestScript(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup:               setUp,
-		Condition:           condition,
-		Cmds:                cmds,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GOSTATE", filepath.Join(runs.dir, "go"))
+			return setUp(env)
+		},
+		Condition: condition,
+		Cmds:      cmds,
 	})
 }
 

@@ -76,19 +76,22 @@ func further(c *verifier.EvidenceConfig, p *verifier.Plan) string {
 		based bool // they compare with the base
 		text  string
 	}{
-		{verifier.LevelNoRegression, false, "of Go packages with a TestMain a test that must fail"},
+		{verifier.LevelNoRegression, false, "a test that has to fail, in Go packages with a TestMain"},
 		{verifier.LevelNoRegression, true, "failed tests again, the base again, the base's tests on the head's code"},
 		{verifier.LevelFailToPass, true, fmt.Sprintf("the head's tests on the base's code, and those that fail there %d times on each side", c.Reruns)},
-		{verifier.LevelExecuted, false, "all Go tests with the executed lines counted, and in another order"},
+		{verifier.LevelExecuted, false, "all Go tests with their executed lines counted, and in another order"},
 		{verifier.LevelMutants, false, fmt.Sprintf("Go tests on at most %d faults in changed lines", c.Mutants)},
 	} {
 		if kind.level <= p.Level && (based || !kind.based) {
-			text = append(text, fmt.Sprintf("L%d %s", kind.level, kind.text))
+			text = append(text, fmt.Sprintf("L%d: %s", kind.level, kind.text))
 		}
 	}
 	if len(text) == 0 {
-		return fmt.Sprintf("evidence L%d, nothing more follows", p.Level)
+		return fmt.Sprintf("for evidence L%d nothing more", p.Level)
 	}
-	budget := time.Duration(c.Budget) * time.Second
-	return fmt.Sprintf("evidence L%d, so what these come to may call for more, within %s in all: %s", p.Level, budget, strings.Join(text, "; "))
+	budget := strings.TrimSuffix((time.Duration(c.Budget) * time.Second).String(), "m0s")
+	if budget[len(budget)-1] != 's' {
+		budget += "m"
+	}
+	return fmt.Sprintf("for evidence L%d what these come to may call for more, within %s in all; %s", p.Level, budget, strings.Join(text, "; "))
 }
