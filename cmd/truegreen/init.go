@@ -75,8 +75,8 @@ func writeNew(path, text string) error {
 // configExamples are keys that have a default, to be taken out of their comments.
 const configExamples = `
 # evidence:
-#   level: L2             # what a run tries to prove, L0 to L4: see docs/evidence.md
-#   budget: 30m           # of all test runs together
+#   level: L3             # what a run tries to prove, L0 to L4: see docs/evidence.md
+#   budget: 20m           # of all test runs together
 # integrity:              # what a finding does: fail, warn or ignore
 #   removed: warn         # tests of the base that are gone
 #   harness-touched: fail # files that decide how tests run

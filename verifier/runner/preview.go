@@ -25,7 +25,7 @@ type Preview struct {
 	Runs       []verifier.PlannedRun `json:"runs"`
 	NotCovered []string              `json:"not_covered,omitempty"`
 	MinLevel   int                   `json:"min_level"`
-	Evidence   int                   `json:"evidence"` // level that the run tries to reach
+	Evidence   string                `json:"evidence"` // level that the run tries to reach, such as L2
 	Cost       string                `json:"cost"`
 	Dirty      string                `json:"dirty,omitempty"`
 }
@@ -61,15 +61,28 @@ func PreviewRun(ctx context.Context, o Options) (Preview, error) {
 	return Preview{
 		Repository: s.Repository(), Base: s.Base.ID, BaseHow: s.Base.How, Head: s.Head.ID, Tree: s.Head.Tree,
 		Files: len(lists[1].Entries), Changed: len(changed), Source: s.Source, Runs: plan.Runs, NotCovered: s.NotCovered,
-		MinLevel: max(s.Config.Isolation.Level, o.MinLevel), Evidence: plan.Level, Dirty: s.Dirty,
+		MinLevel: max(s.Config.Isolation.Level, o.MinLevel), Evidence: aim(&s.Config.Evidence, &plan), Dirty: s.Dirty,
 		Cost: fmt.Sprintf("%d commands, each as long as without truegreen; writing %d trees, %d MiB; %s",
 			commands, written, int64(written)*lists[1].Bytes>>20, further(&s.Config.Evidence, &plan)),
 	}, nil
 }
 
+// aim says which level the run tries to reach.
+func aim(c *verifier.EvidenceConfig, p *verifier.Plan) string {
+	level := fmt.Sprintf("L%d", p.Level)
+	if c.Auto && p.Level < verifier.LevelFailToPass {
+		level += fmt.Sprintf(", and L%d where these commands take no more than a tenth of the budget", verifier.LevelFailToPass)
+	}
+	return level
+}
+
 // further says which runs may follow from what the planned ones come to.
 func further(c *verifier.EvidenceConfig, p *verifier.Plan) string {
 	var text []string
+	highest := p.Level
+	if c.Auto {
+		highest = max(highest, verifier.LevelFailToPass)
+	}
 	based := slices.ContainsFunc(p.Runs, func(r verifier.PlannedRun) bool { return r.Side == verifier.SideBase && r.Skip == "" })
 	for _, kind := range []struct {
 		level int
@@ -82,16 +95,16 @@ func further(c *verifier.EvidenceConfig, p *verifier.Plan) string {
 		{verifier.LevelExecuted, false, "all Go tests with their executed lines counted, and in another order"},
 		{verifier.LevelMutants, false, fmt.Sprintf("Go tests on at most %d faults in changed lines", c.Mutants)},
 	} {
-		if kind.level <= p.Level && (based || !kind.based) {
+		if kind.level <= highest && (based || !kind.based) {
 			text = append(text, fmt.Sprintf("L%d: %s", kind.level, kind.text))
 		}
 	}
 	if len(text) == 0 {
-		return fmt.Sprintf("for evidence L%d nothing more", p.Level)
+		return "nothing more for the evidence"
 	}
 	budget := strings.TrimSuffix((time.Duration(c.Budget) * time.Second).String(), "m0s")
 	if budget[len(budget)-1] != 's' {
 		budget += "m"
 	}
-	return fmt.Sprintf("for evidence L%d what these come to may call for more, within %s in all; %s", p.Level, budget, strings.Join(text, "; "))
+	return fmt.Sprintf("within %s in all, what these come to may call for more; %s", budget, strings.Join(text, "; "))
 }
