@@ -357,7 +357,7 @@ func (f *Findings) redness(r *RunFinding) string {
 	case r.State != receipts.StateExited:
 		return "it did not exit by itself"
 	case len(red) > 0:
-		return fmt.Sprintf("%d tests failed", len(red))
+		return plural(len(red), "test failed", "tests failed")
 	case !r.Complete:
 		return "the report is not complete"
 	case len(f.contradictions(r)) > 0:
@@ -393,13 +393,13 @@ func (f *Findings) missesRegression(c *Comparison) string {
 	case len(f.plainOn(SideBase)) == 0:
 		return "there is no base"
 	case len(c.Regressed) > 0:
-		return fmt.Sprintf("%d tests regressed", len(c.Regressed))
+		return plural(len(c.Regressed), "test regressed", "tests regressed")
 	case len(c.Removed) > 0:
-		return fmt.Sprintf("%d tests are gone", len(c.Removed))
+		return plural(len(c.Removed), "test is gone", "tests are gone")
 	case len(c.NewlySkipped) > 0:
-		return fmt.Sprintf("%d tests are skipped that passed", len(c.NewlySkipped))
+		return plural(len(c.NewlySkipped), "test is skipped that passed", "tests are skipped that passed")
 	case len(c.NeverRun) > 0:
-		return fmt.Sprintf("%d tests were not run", len(c.NeverRun))
+		return plural(len(c.NeverRun), "test was not run", "tests were not run")
 	}
 	if f.trees == nil || !f.trees.harnessTouched() {
 		return ""

@@ -118,6 +118,21 @@ func (c *IntegrityConfig) fields() map[string]*string {
 	}
 }
 
+// of returns what the policy does about findings of a code. Those that have no key
+// are shown; a canary that stays silent fails.
+func (c *IntegrityConfig) of(code string) string {
+	switch code {
+	case FindCanarySilent:
+		return PolicyFail
+	case FindHarnessCode:
+		return c.Harness
+	}
+	if field, ok := c.fields()[code]; ok {
+		return *field
+	}
+	return PolicyWarn
+}
+
 func (c *IntegrityConfig) check() error {
 	fields := c.fields()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
