@@ -78,7 +78,7 @@ Uncommitted changes are not part of a patch.`,
 
 func (a *app) runRun(ctx context.Context, f *runFlags) error {
 	o := &f.o
-	o.Now, o.Getenv, o.Environ = time.Now, a.getenv, os.Environ()
+	o.Now, o.Getenv, o.Environ, o.Program = time.Now, a.getenv, os.Environ(), version()
 	var err error
 	if o.State, err = a.state(); err != nil {
 		return err

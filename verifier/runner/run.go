@@ -29,6 +29,7 @@ type Options struct {
 	Unisolated bool     // run without any walls where none can be had, if the least level is 0
 	State      string   // folder for keys, caches, runs and bundles
 	Out        string   // of the bundle; "" is a name in State
+	Program    string   // version of the program, for the plan
 
 	// Key opens the secret: 32 bytes. The process that signs reads them; this
 	// one does not.
@@ -353,7 +354,7 @@ func (j *job) recordPlan(context.Context) error {
 		return err
 	}
 	j.config = receipts.Sum(doc)
-	sides := verifier.Sides{EmptyBase: j.Base.ID == "", HeadOnly: j.o.HeadOnly, Level: j.o.Evidence}
+	sides := verifier.Sides{EmptyBase: j.Base.ID == "", HeadOnly: j.o.HeadOnly, Level: j.o.Evidence, Program: j.o.Program}
 	if err := j.readTexts(); err != nil {
 		return err
 	}
