@@ -121,6 +121,7 @@ const (
 	SkipPaths     = "no changed path matches"
 	SkipEmptyBase = "the base is the empty tree"
 	SkipBase      = "the base is not run"
+	SkipImported  = "its result is taken from an earlier run"
 	SkipBudget    = "the budget of evidence.budget was used up"
 )
 
