@@ -77,7 +77,12 @@ func RunKey(repository receipts.Bytes, plan *Plan, a *receipts.Args) (receipts.D
 	}
 	if a.Sandbox != nil {
 		s := *a.Sandbox
-		s.Wall, s.MinLevel = 0, 0
+		s.Wall, s.MinLevel, s.Mounts = 0, 0, []receipts.Bytes{}
+		for _, m := range a.Sandbox.Mounts { // a run that is not made gets no inputs, so nothing is mounted for them
+			if m := string(m); m != "read-only "+OverlayDir && m != "read-only "+TestsDir {
+				s.Mounts = append(s.Mounts, receipts.Bytes(m))
+			}
+		}
 		plain.Sandbox = &s
 	}
 	doc, err := receipts.Encode(&struct {

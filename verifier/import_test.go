@@ -549,7 +549,10 @@ func TestRunKey(t *testing.T) {
 		"run":    func(_ *verifier.Plan, a *receipts.Args) { a.Env[2] = "TRUEGREEN_RUN=y" },
 		"epoch":  func(_ *verifier.Plan, a *receipts.Args) { a.Env[1] = "SOURCE_DATE_EPOCH=2" },
 		"wall":   func(_ *verifier.Plan, a *receipts.Args) { a.Sandbox.Wall++ },
-		"level":  func(p *verifier.Plan, a *receipts.Args) { a.Sandbox.MinLevel++; p.Level++ },
+		"laid": func(_ *verifier.Plan, a *receipts.Args) {
+			a.Sandbox.Mounts = append(a.Sandbox.Mounts, "read-only /overlay", "read-only /tests")
+		},
+		"level": func(p *verifier.Plan, a *receipts.Args) { a.Sandbox.MinLevel++; p.Level++ },
 	}
 	other := map[string]func(*verifier.Plan, *receipts.Args){
 		"config":  func(p *verifier.Plan, _ *receipts.Args) { p.Config[0]++ },
