@@ -43,6 +43,7 @@ type runRow struct {
 	Package  receipts.Bytes `json:"package,omitempty"`
 	State    string         `json:"state"`
 	Exit     int            `json:"exit"`
+	Imported uint64         `json:"imported,omitempty"`   // the call in an earlier run whose output this is
 	Suites   int            `json:"bad_suites,omitempty"` // that failed, did not end or did not build
 	Unbuilt  int            `json:"unbuilt,omitempty"`
 	Complete bool           `json:"complete"`

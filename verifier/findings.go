@@ -27,6 +27,7 @@ type Findings struct {
 	trees    *Trees      // nil where they are not known
 	config   *Config
 	aimed    int // level of evidence
+	imports  map[string]*Import
 	outcomes map[TestName]*sides
 	detail   map[TestName]string // excerpts of failed tests on the head, and of suites
 	limit    int                 // of outcomes
@@ -65,6 +66,7 @@ type RunFinding struct {
 	Cut                          bool // left out because the budget was used up
 	Clipped                      bool // the budget ended it before its own time was up
 	Signals                      []Signal
+	Imported                     *Import // the earlier run that it is taken from; nil: none
 
 	mutant int
 }
@@ -230,6 +232,11 @@ func (f *Findings) run(row *runRow) error {
 		Call: row.Run, Name: row.Name, Side: row.Side, Round: row.Round, Purpose: row.Purpose, Package: string(row.Package),
 		State: row.State, Exit: row.Exit, BadSuites: row.Suites, Unbuilt: row.Unbuilt, Complete: row.Complete, Unparsed: row.Unparsed,
 		Canaries: row.Canaries, CanariesSeen: row.Sung,
+	}
+	if row.Imported != 0 {
+		if r.Imported = f.imports[r.Name]; r.Imported == nil {
+			return errors.New("run: taken from an earlier run, and none is there")
+		}
 	}
 	r.Cut = r.State == receipts.StateNotRun && f.planned != nil && f.planned.Skip == ""
 	r.Clipped = r.State == receipts.StateTimeout && f.clipped

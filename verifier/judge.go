@@ -268,7 +268,11 @@ const NoteDenied = "denied"
 // are red by their exit code only, so that it cannot make one green.
 func (f *Findings) denied(r *RunFinding, results map[uint64]*receipts.Result) string {
 	note := func(r *RunFinding) string {
-		if result := results[r.Call]; result != nil {
+		result := results[r.Call]
+		if r.Imported != nil {
+			result = &r.Imported.Call.Result
+		}
+		if result != nil {
 			for _, n := range result.Notes {
 				if n.Name == NoteDenied {
 					return cut(string(n.Value), maxDetail)

@@ -45,7 +45,7 @@ type Judgement struct {
 	err  error
 }
 
-// Judged is what a judgement is about.
+// Judged is what a judgement is abfrom.
 type Judged struct {
 	Patch, Planned receipts.Digest // of the documents
 	Plan           *Plan
@@ -53,6 +53,24 @@ type Judged struct {
 	Trees          *Trees
 	// Open returns a blob of the run.
 	Open func(receipts.Digest) (io.ReadCloser, error)
+	// Imports are the results that stand for runs on the base, by entry.
+	Imports map[string]*Import
+}
+
+// An origin is the call that put out what a run is judged by.
+type origin struct {
+	*TestCall
+	open    func(receipts.Digest) (io.ReadCloser, error)
+	canary  receipts.Digest // names the canaries that ran in it
+	earlier *Import         // nil: this run's own
+}
+
+// originOf returns where a run's output is: a call of an earlier run can stand for c.
+func (j *Judgement) originOf(p *PlannedRun, c *TestCall) origin {
+	if i := j.in.Imports[p.Name]; i != nil && p.Skip == SkipImported {
+		return origin{&i.Call, i.open, i.canary, i}
+	}
+	return origin{c, j.in.Open, j.in.Plan.Canary, nil}
 }
 
 // NewJudgement begins a judgement that writes the evidence document to w.
@@ -61,7 +79,7 @@ func NewJudgement(w io.Writer, in Judged) *Judgement {
 		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{},
 		w: bufio.NewWriterSize(w, 64<<10),
 	}
-	j.trees, j.config, j.aimed = in.Trees, in.Config, in.Plan.Level
+	j.trees, j.config, j.aimed, j.imports = in.Trees, in.Config, in.Plan.Level, in.Imports
 	j.row(&evidenceHead{receipts.DocumentVersion, in.Patch, in.Planned})
 	return j
 }
@@ -126,12 +144,13 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 		return j.err
 	}
 	j.planned, j.clipped = p, c.Args.Sandbox != nil && c.Args.Sandbox.Wall < p.Timeout
+	from := j.originOf(p, c)
 	if j.doc != nil {
-		j.err = j.believe(c)
-	} else if reading, err := readCall(c, j.in.Open); err != nil {
+		j.err = j.believe(c, &from)
+	} else if reading, err := readCall(from.TestCall, from.open); err != nil {
 		j.err = err
 	} else {
-		j.reading(p, c, &reading)
+		j.reading(p, c, &from, &reading)
 		if (p.Purpose == PurposeCover || p.Purpose == PurposeReach) && j.err == nil {
 			j.err = j.coverage(c)
 		}
@@ -139,8 +158,8 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 	if j.err != nil {
 		return fmt.Errorf("evidence: %w", j.err)
 	}
-	if p.Purpose == "" && c.Result.State != receipts.StateNotRun && j.stage <= 1 {
-		j.plainTime += time.Duration(max(0, c.Result.End-c.Result.Start)) * time.Millisecond
+	if p.Purpose == "" && from.Result.State != receipts.StateNotRun && j.stage <= 1 {
+		j.plainTime += time.Duration(max(0, from.Result.End-from.Result.Start)) * time.Millisecond
 		if p.Side == SideBase {
 			j.bases++
 		}
@@ -150,7 +169,7 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 }
 
 // believe takes the rows of a run out of the sealed document.
-func (j *Judgement) believe(c *TestCall) error {
+func (j *Judgement) believe(c *TestCall, from *origin) error {
 	for first := true; ; first = false {
 		v, err := j.doc.row()
 		if err != nil {
@@ -164,7 +183,7 @@ func (j *Judgement) believe(c *TestCall) error {
 			}
 			if row.Run != c.Call || row.Name != c.Args.Name || row.Side != c.Args.Side || row.Round != c.Args.Round ||
 				row.Purpose != c.Args.Purpose || string(row.Package) != string(c.Args.Package) ||
-				row.State != c.Result.State || row.Exit != c.Result.Exit {
+				row.State != from.Result.State || row.Exit != from.Result.Exit || row.Imported != from.imported() {
 				return fmt.Errorf("%w: run %d: not what the log has", errEvidence, row.Run)
 			}
 		case *signalRow, *suiteRow, *testRow, *coverRow:
@@ -227,13 +246,21 @@ func (j *Judgement) conclusion(v any) {
 	j.err = j.apply(v)
 }
 
+// imported returns the number that the call has in the earlier run, 0 for this run.
+func (o *origin) imported() uint64 {
+	if o.earlier == nil {
+		return 0
+	}
+	return o.Call
+}
+
 // reading writes the rows of one run.
-func (j *Judgement) reading(p *PlannedRun, c *TestCall, r *Reading) {
-	x := j.examine(p, c, r)
+func (j *Judgement) reading(p *PlannedRun, c *TestCall, from *origin, r *Reading) {
+	x := j.examine(p, from, r)
 	n := r.Counts()
 	j.row(&runRow{
 		Run: c.Call, Name: c.Args.Name, Side: c.Args.Side, Round: c.Args.Round, Purpose: c.Args.Purpose, Package: c.Args.Package,
-		State: c.Result.State, Exit: c.Result.Exit,
+		State: from.Result.State, Exit: from.Result.Exit, Imported: from.imported(),
 		Suites: n.BadSuites, Unbuilt: n.BuildFailed, Complete: r.Complete, Unparsed: r.Unparsed,
 		Canaries: x.canaries, Sung: x.sung,
 	})
@@ -271,10 +298,10 @@ func (x *examination) isCanary(t *Test) bool {
 // examine holds a plain run of go test to what the text of the tests says: each
 // package that ran has its canary, and the tests that are seen are those that are
 // written.
-func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination {
+func (j *Judgement) examine(p *PlannedRun, c *origin, r *Reading) examination {
 	var x examination
 	if p.Purpose == PurposeBuild && c.Result.State == receipts.StateExited && c.Result.Exit != 0 {
-		x.signals = j.notBuilt(p, c)
+		x.signals = j.notBuilt(p, c.TestCall)
 		return x
 	}
 	if c.Args.Format != FormatGo && c.Args.Format != FormatGoBinary || c.Result.State == receipts.StateNotRun {
@@ -292,14 +319,14 @@ func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination 
 	}
 	x.names = map[string]string{}
 	for path := range packages {
-		x.names[path] = canaryName(j.in.Plan.Canary, canaryPass, path)
+		x.names[path] = canaryName(c.canary, canaryPass, path)
 	}
 	if p.Purpose == PurposeCanary && c.Result.State == receipts.StateExited {
 		x.signals = j.silentCanaries(p, r, packages)
 		x.bound()
 	}
 	if p.Report == testLogFile {
-		x.signals = j.readsCIOf(p, c)
+		x.signals = j.readsCIOf(p, c.TestCall)
 	}
 	whole := p.Purpose == "" || p.Purpose == PurposeCover || p.Purpose == PurposeShuffle || p.Purpose == PurposePackage
 	if !whole {
@@ -380,7 +407,7 @@ var buildError = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\S*?([^/\s:]+_test\.go):\d+(:\d+)?: `)
 })
 
-// notBuilt names the test files that the compiler complains about.
+// notBuilt names the test files that the compiler complains abfrom.
 func (j *Judgement) notBuilt(p *PlannedRun, c *TestCall) []Signal {
 	stderr, err := openStream(&c.Result.Stderr, j.in.Open)
 	if err != nil {

@@ -102,7 +102,15 @@ func (j *Judgement) complete(p *PlannedRun) {
 }
 
 // plainRuns are those of the plan.
-func (j *Judgement) plainRuns() []PlannedRun { return slices.Clone(j.in.Plan.Runs) }
+func (j *Judgement) plainRuns() []PlannedRun {
+	runs := slices.Clone(j.in.Plan.Runs)
+	for i := range runs {
+		if p := &runs[i]; p.Side == SideBase && p.Skip == "" && j.in.Imports[p.Name] != nil {
+			p.Skip = SkipImported
+		}
+	}
+	return runs
+}
 
 // entries calls do for every entry that was run on the head.
 func (j *Judgement) entries(do func(e *TestEntry, c *goCommand)) {

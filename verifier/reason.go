@@ -82,6 +82,7 @@ const (
 	PlanMismatch    Code = "plan-mismatch"
 	CallsMismatch   Code = "calls-mismatch"
 	EvidenceBroken  Code = "judgement-differs"
+	ImportBroken    Code = "import-broken"
 	// Broken: the bytes contradict an anchor or what the caller expects.
 	MACMismatch      Code = "mac-mismatch"
 	SignatureInvalid Code = "signature-invalid"
@@ -152,6 +153,7 @@ func Causes() []Cause {
 		{PlanMismatch, Broken, "The plan does not follow from the configuration, the patch and the trees.", "The evidence was made by something else than truegreen. Do not trust the bundle."},
 		{CallsMismatch, Broken, "The calls in the log are not the planned ones.", "A test was left out, repeated or exchanged. Do not trust the bundle."},
 		{EvidenceBroken, Broken, "The evidence document is not what the captured output gives when it is read again.", "A summary was changed, or another version of truegreen reads reports differently: verify with the version that made the bundle."},
+		{ImportBroken, Broken, "The bundle says that the run on the base is taken from an earlier run, and the earlier run's bundle, which is part of it, is not sound, or is about another repository, tree, command or environment.", "The evidence was pieced together. Do not trust the bundle; truegreen run --fresh takes nothing from earlier runs."},
 		{MACMismatch, Broken, "The seal's MAC is not the one that the given key makes.", "The seal was changed, or the key is another one. Pass the key that sealed the bundle."},
 		{SignatureInvalid, Broken, "A signature does not verify over the seal.", "The seal or the signature was changed. Get both again from their origin."},
 		{WrongPatch, Broken, "The bundle is about another repository, head or tree than the one asked for.", "Verify the bundle that was made for this patch."},

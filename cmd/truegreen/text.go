@@ -155,7 +155,11 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 			name = run.Name
 			fmt.Fprintf(w, "  %-9s %s  (%s)\n", oneLine(name), oneLine(joinArgs(s.Args.Argv)), sources[r.Plan().Source])
 		}
-		fmt.Fprintf(w, "    %-7s %s%s\n", oneLine(run.Side), oneLine(runLine(run, s.Result)), mixes[run.Side])
+		line := runLine(run, s.Result)
+		if i := run.Imported; i != nil {
+			line = fmt.Sprintf("%s, imported from the run of %s (seal %s)", runLine(run, &i.Call.Result), i.Ended.UTC().Format(time.RFC3339), short(i.Seal.String()))
+		}
+		fmt.Fprintf(w, "    %-7s %s%s\n", oneLine(run.Side), oneLine(line), mixes[run.Side])
 		if run.Side == verifier.SideHead {
 			printSignals(w, run.Signals)
 		}
