@@ -1,6 +1,7 @@
 package verifier
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,11 +147,11 @@ func (f *Findings) findControls(find func(Finding)) {
 		case r.Cut:
 			find(Finding{Code: FindNotMeasured, Test: at, Detail: strings.TrimSpace(r.Side+" "+r.Purpose) + ": the budget was used up"})
 		case r.Purpose == PurposeCanary && r.State != receipts.StateNotRun:
-			if r.State == receipts.StateExited && (r.Exit == 0 || r.Fail == 0) {
+			if r.State == receipts.StateExited && (r.Exit == 0 || r.Fail == 0 || r.CanariesSeen < r.Canaries) {
 				find(Finding{Code: FindCanarySilent, Test: at, Detail: fmt.Sprintf("exit code %d, %d tests failed", r.Exit, r.Fail)})
 			}
 		case r.Plain() && r.Side == SideHead && r.State != receipts.StateNotRun:
-			expected[r.Name] = expected[r.Name] || r.Canaries > 0
+			expected[r.Name] = expected[r.Name] || r.CanariesSeen > 0 || r.Canaries > 0 && !f.seenOrNot(r.Name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
@@ -158,6 +159,12 @@ func (f *Findings) findControls(find func(Finding)) {
 			find(Finding{Code: FindNoControl, Test: TestName{Entry: name}, Detail: "no test of truegreen's own could be laid over this command"})
 		}
 	}
+}
+
+// seenOrNot reports whether an entry's control is there only where it was seen: the
+// plugins of a tree may be in its way, on the base as well.
+func (f *Findings) seenOrNot(entry string) bool {
+	return f.config != nil && slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == entry && failingControl(&e) != nil })
 }
 
 func (f *Findings) findCode(find func(Finding)) {
@@ -298,7 +305,7 @@ func (f *Findings) missesRan(*Comparison) string {
 	}
 	for _, x := range f.Findings {
 		if x.Code == FindCanarySilent {
-			return "a test that has to fail did not turn its run red in " + x.Test.Suite
+			return "a test that has to fail did not turn its run red in " + cmp.Or(x.Test.Suite, x.Test.Entry)
 		}
 	}
 	return ""

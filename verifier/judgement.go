@@ -251,10 +251,14 @@ func (j *Judgement) reading(p *PlannedRun, c *TestCall, r *Reading) {
 type examination struct {
 	canaries, sung int
 	names          map[string]string // canary by package
+	name           string            // of the canary, where there are no packages
 	signals        []Signal
 }
 
 func (x *examination) isCanary(t *Test) bool {
+	if x.name != "" { // JUnit has a class before it
+		return t.Name == x.name || strings.HasSuffix(t.Name, "."+x.name)
+	}
 	name, ok := x.names[t.Suite]
 	return ok && name == t.Name
 }
@@ -268,7 +272,10 @@ func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination 
 		x.signals = j.notBuilt(p, c)
 		return x
 	}
-	if c.Args.Format != FormatGo && c.Args.Format != FormatGoBinary || c.Result.State == receipts.StateNotRun {
+	if c.Args.Format != FormatGo && c.Args.Format != FormatGoBinary {
+		return j.examineOther(p, c, r)
+	}
+	if c.Result.State == receipts.StateNotRun {
 		return x
 	}
 	e := j.entry(p.Name)

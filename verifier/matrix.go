@@ -81,14 +81,11 @@ func returns(stage int) bool { return stage == 2 || stage == 4 }
 
 // complete adds what the plan's document has no room for.
 func (j *Judgement) complete(p *PlannedRun) {
-	if p.Format == FormatGo && len(p.inputs) == 0 && slices.ContainsFunc(p.Argv, func(a receipts.Bytes) bool { return string(a) == overlayFlag(string(p.Dir)) }) {
-		e := j.entry(p.Name)
-		o := newOverlay(e.Dir)
-		list := j.in.Trees.covered(e, parseGoTest(e), p.Side)
-		for i := range list {
-			o.addCanary(j.in.Plan.Canary, &list[i], false)
-		}
-		p.inputs = o.files()
+	if len(p.inputs) > 0 || p.Format == FormatExit || p.Format == FormatGoBinary {
+		return
+	}
+	if c := j.in.Trees.control(j.entry(p.Name), p.Side); c != nil && c.carries(p) {
+		p.inputs = c.inputs(j.in.Plan.Canary)
 	}
 }
 
@@ -121,6 +118,7 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 	var runs []PlannedRun
 	t := j.in.Trees
 	j.entries(func(e *TestEntry, c *goCommand) {
+		runs = append(runs, j.failingRuns(e)...)
 		if !j.runsBase(e) {
 			return
 		}

@@ -180,9 +180,13 @@ func NewPlan(patch, config receipts.Digest, c *Config, source string, trees *Tre
 
 // planned returns the plain command of an entry on one tree.
 func planned(e *TestEntry, side string, trees *Trees) PlannedRun {
+	argv, env := commandLine(e, false), e.Env
+	if c := trees.control(e, side); c != nil {
+		argv, env = c.command()
+	}
 	return PlannedRun{
-		Name: e.Name, Side: side, Format: e.Format, Argv: asBytes(commandLine(e, trees.controls(e, side))),
-		Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Env: asBytes(e.Env), Timeout: int64(e.Timeout),
+		Name: e.Name, Side: side, Format: e.Format, Argv: asBytes(argv),
+		Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Env: asBytes(env), Timeout: int64(e.Timeout),
 		Connect: e.Connect, Network: e.Network,
 	}
 }
