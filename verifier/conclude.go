@@ -161,6 +161,9 @@ func (f *Findings) findControls(find func(Finding)) {
 	}
 }
 
+// hintCodes are the codes of what was found by the text of lines.
+var hintCodes = map[source.TextKind]string{source.TextWeaker: FindWeakened, source.TextAware: FindTestAware, source.TextHarness: FindHarnessCode}
+
 // seenOrNot reports whether an entry's control is there only where it was seen: the
 // plugins of a tree may be in its way, on the base as well.
 func (f *Findings) seenOrNot(entry string) bool {
@@ -186,6 +189,13 @@ func (f *Findings) findCode(find func(Finding)) {
 	}
 	for _, a := range t.aware {
 		find(Finding{Code: FindTestAware, Path: a.File, Line: a.Line, Detail: a.What})
+	}
+	for _, d := range t.hints {
+		detail := "heuristic: " + d.What
+		if d.Base != 0 || d.Head != 0 {
+			detail += fmt.Sprintf(": %d, then %d", d.Base, d.Head)
+		}
+		find(Finding{Code: hintCodes[d.Kind], Path: d.File, Line: d.Line, Detail: detail})
 	}
 }
 

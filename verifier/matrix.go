@@ -149,7 +149,7 @@ func (j *Judgement) aims(level int) bool { return j.in.Plan.Level >= level }
 // needsRestored reports whether the base's own tests have to be seen to pass on the
 // head's code: the patch touches how tests run, or makes a test check less.
 func (j *Judgement) needsRestored() bool {
-	return j.in.Trees.harnessTouched() || len(j.in.Trees.weaker) > 0
+	return j.in.Trees.harnessTouched() || len(j.in.Trees.weaker) > 0 || len(j.in.Trees.hints) > 0
 }
 
 // reached returns the packages of the hybrid tree whose tests the patch changes.
