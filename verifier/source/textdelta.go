@@ -3,7 +3,6 @@ package source
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +37,7 @@ const (
 //	asks for pytest, asks for the test runner, asks for CI, asks for its file, asks for its arguments
 //	import pytest                 in code
 //	equal to everything           __eq__ that returns True
+//	not read                      a file beyond 4 MiB, or beyond what is looked at in one patch
 type TextDelta struct {
 	Kind       TextKind
 	File       string
@@ -51,14 +51,15 @@ type textRule struct {
 	kind    TextKind
 	in      Class // Code, or Test for all files of the tests
 	what    string
-	pattern *regexp.Regexp
+	pair    bool // the pattern is of a line and the next one, with a space between
+	pattern textPattern
 }
 
 // A textLanguage is what is known of a language.
 type textLanguage struct {
 	rules      []textRule
-	assertions *regexp.Regexp
-	names      *regexp.Regexp // the first group that matched is the name of a test
+	assertions textPattern
+	names      textPattern // the first group that matched is the name of a test
 	blank      func([]byte) []byte
 }
 
@@ -66,10 +67,10 @@ type textLanguages struct{ python, script textLanguage }
 
 // languages are compiled once, when the first file needs them.
 var languages = sync.OnceValue(func() *textLanguages {
-	compile := func(table [][4]string) []textRule {
+	compile := func(table [][5]string) []textRule {
 		rules := make([]textRule, len(table))
 		for i, row := range table {
-			rules[i] = textRule{TextKind(row[0]), Class(row[1]), row[2], regexp.MustCompile(`(?m)` + row[3])}
+			rules[i] = textRule{TextKind(row[0]), Class(row[1]), row[2], row[2] == "equal to everything", newTextPattern(row[3], row[4])}
 		}
 		return rules
 	}
@@ -77,52 +78,54 @@ var languages = sync.OnceValue(func() *textLanguages {
 	const ci = `['"](CI|GITHUB_\w+|TRUEGREEN\w*)['"]`
 	return &textLanguages{
 		python: textLanguage{
-			rules: compile([][4]string{
-				{weaker, test, "skip", `\bmark\.skip(if)?\b|\bpytest\.(skip|importorskip)\(|@(unittest\.)?skip(If|Unless)?\b|\bSkipTest\b|\.skipTest\(|\bcollect_ignore|^\s*__test__\s*=\s*False`},
-				{weaker, test, "xfail", `\bmark\.xfail\b|\bpytest\.xfail\(|@(unittest\.)?expectedFailure\b`},
-				{harness, test, "exits", `\bos\._exit\b|\bos\.abort\(`},
-				{aware, code, "exits", `\bos\._exit\b|\bos\.abort\(`},
-				{aware, code, "exits with 0", `\b(sys\.)?exit\(\s*(0|None)?\s*\)|\braise\s+SystemExit(\(\s*(0|None)?\s*\))?\s*$`},
-				{aware, code, "asks for pytest", `\bPYTEST_\w+|['"]_?(pytest|unittest)['"]\s+(not\s+)?in\s+(sys\.)?modules\b|\bmodules(\.get\(|\[)\s*['"]_?(pytest|unittest)\b`},
-				{aware, code, "asks for CI", `\b(environ|getenv)\b[^\n]*` + ci},
-				{aware, code, "asks for its file", `\b__file__\b[^\n]*\btest|\btest[^\n]*\b__file__\b`},
-				{aware, code, "asks for its arguments", `\bsys\.argv\b[^\n]*test|test[^\n]*\bsys\.argv\b`},
-				{aware, code, "import pytest", `^\s*(import|from)\s+_?pytest\b`},
-				{aware, code, "equal to everything", `\bdef\s+__eq__\([^)\n]*\)[^:\n]*:\s*return\s+True\b`},
+			rules: compile([][5]string{
+				{weaker, test, "skip", "skip Skip collect_ignore __test__", `\bmark\.skip(if)?\b|\bpytest\.(skip|importorskip)\(|@(unittest\.)?skip(If|Unless)?\b|\bSkipTest\b|\.skipTest\(|\bcollect_ignore|^\s*__test__\s*=\s*False`},
+				{weaker, test, "xfail", "xfail expectedFailure", `\bmark\.xfail\b|\bpytest\.xfail\(|@(unittest\.)?expectedFailure\b`},
+				{harness, test, "exits", "os._exit os.abort", `\bos\._exit\b|\bos\.abort\(`},
+				{aware, code, "exits", "os._exit os.abort", `\bos\._exit\b|\bos\.abort\(`},
+				{aware, code, "exits with 0", "exit( SystemExit", `\b(sys\.)?exit\(\s*(0|None)?\s*\)|\braise\s+SystemExit(\(\s*(0|None)?\s*\))?\s*$`},
+				{aware, code, "asks for pytest", "PYTEST_ modules", `\bPYTEST_\w+|['"]_?(pytest|unittest)['"]\s+(not\s+)?in\s+(sys\.)?modules\b|\bmodules(\.get\(|\[)\s*['"]_?(pytest|unittest)\b`},
+				{aware, code, "asks for CI", "environ getenv", `\b(environ|getenv)\b[^\n]*` + ci},
+				{aware, code, "asks for its file", "__file__", `\b__file__\b[^\n]*\btest|\btest[^\n]*\b__file__\b`},
+				{aware, code, "asks for its arguments", "sys.argv", `\bsys\.argv\b[^\n]*test|test[^\n]*\bsys\.argv\b`},
+				{aware, code, "import pytest", "pytest", `^\s*(import|from)\s+_?pytest\b`},
+				{aware, code, "equal to everything", "__eq__", `\bdef\s+__eq__\([^)\n]*\)[^:\n]*:\s*return\s+True\b`},
 			}),
-			assertions: regexp.MustCompile(`(?m)^\s*assert\b|\.(assert\w+|fail)\(|\bassert_\w+\(|\bpytest\.(raises|warns|fail|deprecated_call)\(`),
-			names:      regexp.MustCompile(`(?m)^[ \t]*(?:async\s+)?def\s+(test\w*)\s*\(`),
+			assertions: newTextPattern("assert fail( pytest.", `^\s*assert\b|\.(assert\w+|fail)\(|\bassert_\w+\(|\bpytest\.(raises|warns|fail|deprecated_call)\(`),
+			names:      newTextPattern("test", `^[ \t]*(?:async\s+)?def\s+(test\w*)\s*\(`),
 			blank:      blankPython,
 		},
 		script: textLanguage{
-			rules: compile([][4]string{
-				{weaker, test, "skip", `\b(it|test|describe|suite|context)\.(skip|skipIf|runIf|fixme)\b|\bx(it|test|describe|context|specify)\s*\(|\b(this|t|ctx|context)\.skip\(|[{,]\s*skip\s*:\s*(true\b|['"` + "`" + `])`},
-				{weaker, test, "todo", `\b(it|test|describe|suite|context)\.(todo|failing|fails)\b|\b(t|ctx|context)\.todo\(|[{,]\s*todo\s*:\s*(true\b|['"` + "`" + `])`},
-				{weaker, test, "only", `\b(it|test|describe|suite|context)\.only\b|\bf(it|describe)\s*\(|[{,]\s*only\s*:\s*true\b`},
-				{harness, test, "exits", `\bprocess\.(exit|reallyExit)\(\s*0?\s*\)|\bprocess\.abort\(|\bprocess\.exitCode\s*=\s*0\b`},
-				{harness, test, "replaces an assertion", `\bassert\.\w+\s*=[^=>]`},
-				{aware, code, "exits with 0", `\bprocess\.(exit|reallyExit)\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b`},
-				{aware, code, "exits", `\bprocess\.abort\(|\bprocess\.kill\(\s*process\.pid\b`},
-				{aware, code, "asks for the test runner", `\b(JEST_WORKER_ID|VITEST\w*|NODE_TEST_CONTEXT|NODE_V8_COVERAGE|MOCHA_\w+)\b|\bNODE_ENV\b['"\]]*\s*[!=]==?\s*['"]test['"]|['"]test['"]\s*[!=]==?\s*process\.env\b[^\n]*NODE_ENV|\btypeof\s+(describe|it|jest)\b`},
-				{aware, code, "asks for CI", `\benv(\.|\[\s*['"])(CI|GITHUB_\w+|TRUEGREEN\w*)\b`},
-				{aware, code, "asks for its file", `(\b__filename\b|\bimport\.meta\.(url|filename)\b)[^\n]*\btest|\brequire\.main\b[^\n]*\btest`},
-				{aware, code, "asks for its arguments", `\bprocess\.(argv|execArgv)\b[^\n]*['"](test|jest|mocha)`},
+			rules: compile([][5]string{
+				{weaker, test, "skip", "skip runIf fixme xit xtest xdescribe xcontext xspecify", `\b(it|test|describe|suite|context)\.(skip|skipIf|runIf|fixme)\b|\bx(it|test|describe|context|specify)\s*\(|\b(this|t|ctx|context)\.skip\(|[{,]\s*skip\s*:\s*(true\b|['"` + "`" + `])`},
+				{weaker, test, "todo", "todo fail", `\b(it|test|describe|suite|context)\.(todo|failing|fails)\b|\b(t|ctx|context)\.todo\(|[{,]\s*todo\s*:\s*(true\b|['"` + "`" + `])`},
+				{weaker, test, "only", "only fit fdescribe", `\b(it|test|describe|suite|context)\.only\b|\bf(it|describe)\s*\(|[{,]\s*only\s*:\s*true\b`},
+				{harness, test, "exits", "process.", `\bprocess\.(exit|reallyExit)\(\s*0?\s*\)|\bprocess\.abort\(|\bprocess\.exitCode\s*=\s*0\b`},
+				{harness, test, "replaces an assertion", "assert.", `\bassert\.\w+\s*=[^=>]`},
+				{aware, code, "exits with 0", "process.", `\bprocess\.(exit|reallyExit)\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b`},
+				{aware, code, "exits", "process.", `\bprocess\.abort\(|\bprocess\.kill\(\s*process\.pid\b`},
+				{aware, code, "asks for the test runner", "JEST_ VITEST NODE_ MOCHA_ typeof", `\b(JEST_WORKER_ID|VITEST\w*|NODE_TEST_CONTEXT|NODE_V8_COVERAGE|MOCHA_\w+)\b|\bNODE_ENV\b['"\]]*\s*[!=]==?\s*['"]test['"]|['"]test['"]\s*[!=]==?\s*process\.env\b[^\n]*NODE_ENV|\btypeof\s+(describe|it|jest)\b`},
+				{aware, code, "asks for CI", "env", `\benv(\.|\[\s*['"])(CI|GITHUB_\w+|TRUEGREEN\w*)\b`},
+				{aware, code, "asks for its file", "__filename import.meta require.main", `(\b__filename\b|\bimport\.meta\.(url|filename)\b)[^\n]*\btest|\brequire\.main\b[^\n]*\btest`},
+				{aware, code, "asks for its arguments", "process.", `\bprocess\.(argv|execArgv)\b[^\n]*['"](test|jest|mocha)`},
 			}),
-			assertions: regexp.MustCompile(`\b(expect|assert)(\.\w+)*\s*\(|\.should\b|\bt\.(assert|is|not|deepEqual|true|false|throws|equal|equals|ok|same|match)\b`),
-			names:      regexp.MustCompile(`\b(?:it|test)(?:\.\w+)*\s*\(\s*(?:'([^'\n]+)'|"([^"\n]+)"|` + "`([^`\n]+)`)"),
+			assertions: newTextPattern("expect assert should t.", `\b(expect|assert)(\.\w+)*\s*\(|\.should\b|\bt\.(assert|is|not|deepEqual|true|false|throws|equal|equals|ok|same|match)\b`),
+			names:      newTextPattern("it( it. test", `\b(?:it|test)(?:\.\w+)*\s*\(\s*(?:'([^'\n]+)'|"([^"\n]+)"|`+"`([^`\n]+)`)"),
 			blank:      blankScript,
 		},
 	}
 })
 
 // pytestHook finds the functions that decide what pytest runs and reports.
-var pytestHook = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^[ \t]*(?:async\s+)?def\s+(pytest_(?:runtest|collection|collect|pycollect|pyfunc|itemcollected|deselected|ignore|report|sessionfinish|cmdline|exception)\w*)\s*\(`)
+var pytestHook = sync.OnceValue(func() textPattern {
+	return newTextPattern("pytest_", `^[ \t]*(?:async\s+)?def\s+(pytest_(?:runtest|collection|collect|pycollect|pyfunc|itemcollected|deselected|ignore|report|sessionfinish|cmdline|exception)\w*)\s*\(`)
 })
 
 const (
 	maxTextFile  = 4 << 20 // bytes of a file that is looked at
+	maxTextLine  = 1 << 10 // bytes of a line that are looked at together
 	maxTextNames = 1 << 16 // names of tests of all files, on a side
+	maxTextTries = 1 << 17 // lines, times patterns, that are looked at closely, on a side
 )
 
 // TextLanguage reports whether [TextDeltas] looks at a file of this name.
@@ -139,40 +142,29 @@ func isScript(name string) bool {
 }
 
 // TextDeltas compares the changed files of two sides. testSide tells the files that
-// belong to the tests. Files of other languages are left out, and those of more than
-// 4 MiB. The result is sorted.
+// belong to the tests. Files of other languages are left out. The result is sorted.
 func TextDeltas(base, head []File, testSide func(path string) bool) []TextDelta {
 	was := map[string]*textFile{}
-	var before, after []*textFile
-	for _, f := range sortedFiles(base) {
-		if t := readText(f, testSide); t != nil {
-			was[f.Path] = t
-			before = append(before, t)
-		}
+	before, after := readTexts(base, testSide), readTexts(head, testSide)
+	for _, t := range before {
+		was[t.Path] = t
 	}
 	var list []TextDelta
-	for _, f := range sortedFiles(head) {
-		t := readText(f, testSide)
-		if t == nil {
-			continue
-		}
-		after = append(after, t)
-		old := was[f.Path]
+	for _, t := range after {
+		old := was[t.Path]
 		var oldMarks []goMark
 		if old != nil {
-			oldMarks = old.marks()
+			oldMarks = old.marks
 		}
 		seen := map[string]int{}
-		for _, m := range newMarks(oldMarks, t.marks()) {
+		for _, m := range newMarks(oldMarks, t.marks) {
 			if seen[m.What]++; seen[m.What] <= maxGoMarks {
 				kind, what, _ := strings.Cut(m.What, " ")
-				list = append(list, TextDelta{Kind: TextKind(kind), File: f.Path, Line: m.Line, What: what})
+				list = append(list, TextDelta{Kind: TextKind(kind), File: t.Path, Line: m.Line, What: what})
 			}
 		}
-		if old != nil && t.test && old.test {
-			if n, m := old.assertions(), t.assertions(); m < n {
-				list = append(list, TextDelta{Kind: TextWeaker, File: f.Path, Line: 1, What: "fewer assertions", Base: n, Head: m})
-			}
+		if old != nil && t.test && old.test && t.assertions < old.assertions {
+			list = append(list, TextDelta{Kind: TextWeaker, File: t.Path, Line: 1, What: "fewer assertions", Base: old.assertions, Head: t.assertions})
 		}
 	}
 	list = append(list, removedNames(before, after)...)
@@ -186,18 +178,16 @@ func TextDeltas(base, head []File, testSide func(path string) bool) []TextDelta 
 // they are in.
 func removedNames(before, after []*textFile) []TextDelta {
 	here, anywhere := map[[2]string]int{}, map[string]int{}
-	count := 0
 	for _, t := range after {
-		for _, n := range t.names(&count) {
+		for _, n := range t.names {
 			here[[2]string{t.Path, n.text}]++
 			anywhere[n.text]++
 		}
 	}
 	var gone []TextDelta
 	var names []string
-	count = 0
 	for _, t := range before {
-		for _, n := range t.names(&count) {
+		for _, n := range t.names {
 			if key := [2]string{t.Path, n.text}; here[key] > 0 {
 				here[key]--
 				anywhere[n.text]--
@@ -214,46 +204,4 @@ func removedNames(before, after []*textFile) []TextDelta {
 		}
 	}
 	return list
-}
-
-// A textFile is a file whose comments are blank.
-type textFile struct {
-	File
-	lang  *textLanguage
-	test  bool
-	lines []int // offsets of the lines' first bytes
-}
-
-// readText returns nil for a file that nothing is known of.
-func readText(f File, testSide func(string) bool) *textFile {
-	t := &textFile{File: f, test: testSide(f.Path)}
-	switch {
-	case len(f.Content) > maxTextFile:
-		return nil
-	case isPython(f.Path):
-		t.lang = &languages().python
-	case isScript(f.Path):
-		t.lang = &languages().script
-	default:
-		return nil
-	}
-	t.Content = t.lang.blank(f.Content)
-	t.lines = []int{0}
-	for i, b := range t.Content {
-		if b == '\n' {
-			t.lines = append(t.lines, i+1)
-		}
-	}
-	return t
-}
-
-// at returns the number of the line with an offset, and its text.
-func (t *textFile) at(offset int) (int, string) {
-	i, found := slices.BinarySearch(t.lines, offset)
-	if !found {
-		i--
-	}
-	rest := t.Content[t.lines[i]:]
-	line, _, _ := strings.Cut(string(rest[:min(len(rest), maxGoLine)]), "\n")
-	return i + 1, strings.TrimSpace(line)
 }

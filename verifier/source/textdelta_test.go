@@ -141,7 +141,7 @@ func TestTextTests(t *testing.T) {
 // TestTextLimits: what is too large is left out, and many marks are cut.
 func TestTextLimits(t *testing.T) {
 	t.Parallel()
-	if got := textDeltas(nil, map[string]string{"a.py": "os._exit(0)\n" + strings.Repeat("\n", maxTextFile)}); got != nil {
+	if got := textDeltas(nil, map[string]string{"a.py": "os._exit(0)\n" + strings.Repeat("\n", maxTextFile)}); !slices.Equal(got, []string{"aware a.py:1 not read"}) {
 		t.Errorf("of a large file: %q", got)
 	}
 	if got := textDeltas(nil, map[string]string{"a.py": strings.Repeat("os._exit(0)\n", 1000)}); len(got) != maxGoMarks {
@@ -150,6 +150,21 @@ func TestTextLimits(t *testing.T) {
 	many := strings.Repeat("def test_x(): pass\n", maxTextNames+100)
 	if got := textDeltas(map[string]string{"test_a.py": many}, nil); len(got) != maxTextNames {
 		t.Errorf("%d names, want %d", len(got), maxTextNames)
+	}
+	many = strings.Repeat("process.env = 0\n", maxTextTries+1)
+	if got := textDeltas(nil, map[string]string{"a.js": many}); !slices.Equal(got, []string{"aware a.js:1 not read"}) {
+		t.Errorf("with too many lines: %q", got)
+	}
+	// What is somewhere in a long line is seen, and so are all tests of one.
+	for _, n := range []int{0, 700, 1000, 5000, 99999} {
+		space := strings.Repeat(" ", n)
+		if got := textDeltas(nil, map[string]string{"a.js": space + "process.exit(0)" + space + "\n"}); !slices.Equal(got, []string{"aware a.js:1 exits with 0"}) {
+			t.Errorf("after %d bytes: %q", n, got)
+		}
+		line := strings.Repeat("it('a', f);"+space, 3)
+		if got := textDeltas(map[string]string{"a.test.js": line}, nil); len(got) != 3 {
+			t.Errorf("%d bytes between tests: %q", n, got)
+		}
 	}
 }
 

@@ -1,43 +1,34 @@
 package source
 
-// marks returns what the rules find in a file, with their kind before What.
-func (t *textFile) marks() []goMark {
-	var list []goMark
-	mark := func(kind TextKind, what string, offset int) {
-		line, text := t.at(offset)
-		list = append(list, goMark{GoAware{t.Path, line, string(kind) + " " + what}, text})
-	}
-	for i := range t.lang.rules {
-		r := &t.lang.rules[i]
-		if (r.in == Test) != t.test || Classify(t.Path, nil) == Tooling {
-			continue
-		}
-		for _, m := range r.pattern.FindAllIndex(t.Content, maxTextMarks) {
-			mark(r.kind, r.what, skipSpace(t.Content, m[0]))
-		}
-	}
-	if isPython(t.Path) {
-		for _, m := range pytestHook().FindAllSubmatchIndex(t.Content, maxTextMarks) {
-			mark(TextHarness, "hook "+string(t.Content[m[2]:m[3]]), m[2])
-		}
-	}
-	sortMarks(list)
-	return list
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
+
+// A textPattern is a pattern of a line, and what a line has to hold for it: that is
+// looked for first, since it is much quicker.
+type textPattern struct {
+	keys    [][]byte // one of them
+	pattern *regexp.Regexp
 }
 
-const maxTextMarks = 4096 // of one rule in one file
-
-// skipSpace returns the offset of the first byte from one on that is no space.
-func skipSpace(text []byte, offset int) int {
-	for offset+1 < len(text) && (text[offset] == ' ' || text[offset] == '\t' || text[offset] == '\n' || text[offset] == '\r') {
-		offset++
+// newTextPattern takes keys that are separated by spaces.
+func newTextPattern(keys, pattern string) textPattern {
+	p := textPattern{pattern: regexp.MustCompile(pattern)}
+	for key := range strings.SplitSeq(keys, " ") {
+		p.keys = append(p.keys, []byte(key))
 	}
-	return offset
+	return p
 }
 
-// assertions counts what looks like one in a file of tests.
-func (t *textFile) assertions() int {
-	return len(t.lang.assertions.FindAllIndex(t.Content, -1))
+// A textFile is what is known of a file.
+type textFile struct {
+	Path       string
+	test       bool
+	marks      []goMark // with their kind before What
+	names      []textName
+	assertions int
 }
 
 // A textName is the name of a test.
@@ -46,22 +37,143 @@ type textName struct {
 	Line int
 }
 
-// names returns the tests of a file, as long as count is within its bound.
-func (t *textFile) names(count *int) []textName {
-	if !t.test || *count >= maxTextNames {
-		return nil
-	}
-	var list []textName
-	for _, m := range t.lang.names.FindAllSubmatchIndex(t.Content, maxTextNames-*count) {
-		for i := 2; i+1 < len(m); i += 2 {
-			if m[i] >= 0 {
-				line, _ := t.at(m[i])
-				list = append(list, textName{string(t.Content[m[i]:m[i+1]]), line})
-			}
+// A textReader reads the files of a side.
+type textReader struct {
+	tries, names int // made, and found
+	spent        bool
+}
+
+// readTexts returns what is known of the files whose language is.
+func readTexts(files []File, testSide func(string) bool) []*textFile {
+	var r textReader
+	var list []*textFile
+	for _, f := range sortedFiles(files) {
+		if TextLanguage(f.Path) && Classify(f.Path, nil) != Tooling {
+			list = append(list, r.read(f, testSide(f.Path)))
 		}
 	}
-	*count += len(list)
 	return list
+}
+
+func (r *textReader) read(f File, test bool) *textFile {
+	t := &textFile{Path: f.Path, test: test}
+	lang := &languages().script
+	if isPython(f.Path) {
+		lang = &languages().python
+	}
+	if len(f.Content) > maxTextFile {
+		r.spent = true
+	} else {
+		r.spent = false
+		lines := bytes.Split(lang.blank(f.Content), []byte("\n"))
+		for i, line := range lines {
+			r.line(t, lang, i, line, lines)
+		}
+	}
+	if r.spent {
+		kind := TextAware
+		if test {
+			kind = TextHarness
+		}
+		t.marks = append(t.marks, goMark{GoAware: GoAware{f.Path, 1, string(kind) + " not read"}})
+	}
+	sortMarks(t.marks)
+	return t
+}
+
+// line reads one line.
+func (r *textReader) line(t *textFile, lang *textLanguage, i int, line []byte, lines [][]byte) {
+	mark := func(kind TextKind, what string) {
+		if len(t.marks) < maxTextMarks {
+			text := string(bytes.TrimSpace(line[:min(len(line), maxGoLine)]))
+			t.marks = append(t.marks, goMark{GoAware{t.Path, i + 1, string(kind) + " " + what}, text})
+		} else {
+			r.spent = true
+		}
+	}
+	for k := range lang.rules {
+		rule := &lang.rules[k]
+		if (rule.in == Test) != t.test {
+			continue
+		}
+		text := line
+		if rule.pair && i+1 < len(lines) && rule.pattern.next(line, 0) >= 0 {
+			text = bytes.Join([][]byte{line, lines[i+1]}, []byte(" "))
+		}
+		if r.find(&rule.pattern, line, text, 1) != nil {
+			mark(rule.kind, rule.what)
+		}
+	}
+	if isPython(t.Path) {
+		p := pytestHook()
+		for _, m := range r.find(&p, line, line, 1) {
+			mark(TextHarness, "hook "+string(m[1]))
+		}
+	}
+	if !t.test {
+		return
+	}
+	t.assertions += len(r.find(&lang.assertions, line, line, -1))
+	for _, m := range r.find(&lang.names, line, line, -1) {
+		for _, name := range m[1:] {
+			if name == nil {
+				continue
+			}
+			if r.names++; r.names > maxTextNames {
+				r.spent = true
+				return
+			}
+			t.names = append(t.names, textName{string(name), i + 1})
+		}
+	}
+}
+
+const maxTextMarks = 1 << 14 // of a file
+
+// find returns the first n matches in text, if the line has one of the keys. Of a long
+// line, pieces around the keys are looked at.
+func (r *textReader) find(p *textPattern, line, text []byte, n int) (found [][][]byte) {
+	if p.next(line, 0) < 0 {
+		return nil
+	}
+	if len(text) <= maxTextLine {
+		return r.match(p, text, n)
+	}
+	for from := 0; n < 0 || len(found) < n; {
+		key := p.next(text, from)
+		if key < 0 {
+			break
+		}
+		to := min(key+maxTextLine*3/4, len(text))
+		found = append(found, r.match(p, text[max(key-maxTextLine/4, from):to], n)...)
+		from = to
+	}
+	return found
+}
+
+func (r *textReader) match(p *textPattern, text []byte, n int) [][][]byte {
+	if r.tries++; r.tries > maxTextTries {
+		r.spent = true
+		return nil
+	}
+	return p.pattern.FindAllSubmatch(text, n)
+}
+
+// next returns where the first key is from an offset on, -1 if there is none.
+func (p *textPattern) next(text []byte, from int) int {
+	const piece, longest = 4 << 10, 64 // one key does not make another one's search long
+	for ; from < len(text); from += piece {
+		first := -1
+		for _, key := range p.keys {
+			if i := bytes.Index(text[from:min(from+piece+longest, len(text))], key); i >= 0 && (first < 0 || from+i < first) {
+				first = from + i
+			}
+		}
+		if first >= 0 {
+			return first
+		}
+	}
+	return -1
 }
 
 // blankPython returns a Python text with spaces in place of comments and of what is
