@@ -100,6 +100,16 @@ func (j *Judgement) failingRuns(e *TestEntry) []PlannedRun {
 	return []PlannedRun{run}
 }
 
+// wholeRun is the command of an entry on a tree. On the hybrid one, tests of what the
+// base does not have may not even be imported, which is no reason to leave out others.
+func wholeRun(e *TestEntry, side string, t *Trees) PlannedRun {
+	run := planned(e, side, t)
+	if side == SideHybrid && e.Format != FormatExit && parsePytest(e) != nil {
+		run.Argv = append(run.Argv, receipts.Bytes(pytestGoOn))
+	}
+	return run
+}
+
 // hasHarness reports whether the head has files that decide how tests run.
 func (t *Trees) hasHarness() bool {
 	return slices.ContainsFunc(t.entries[SideHead], func(e TreeEntry) bool { return source.Classify(e.Path, t.extra) == source.Harness })

@@ -500,7 +500,7 @@ func (f *Findings) FailToPass() []Proof {
 			if t.outcome == Unfinished {
 				p.Kind = kindUnfinished
 			}
-		case t.outcome == "" && side == SideHybrid && f.dropped(name):
+		case t.outcome == "" && side == SideHybrid && (f.dropped(name) || s.base.outcome != Pass && f.notImported(name)):
 			p.Kind, p.Failed, p.FailedRuns = kindNotCompiled, 1, 1
 		default:
 			continue
@@ -546,6 +546,23 @@ func (f *Findings) dropped(n TestName) bool {
 					return slices.Contains(files, path.Base(t.File))
 				}
 			}
+		}
+	}
+	return false
+}
+
+// notImported reports whether the module of a test that pytest runs could not be
+// imported on the base's code: pytest then reports the module in its place.
+func (f *Findings) notImported(n TestName) bool {
+	if !slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == n.Entry && e.Format == FormatJUnit && parsePytest(&e) != nil }) {
+		return false
+	}
+	for i, c := range n.Name {
+		if c != '.' {
+			continue
+		}
+		if s := f.outcomes[TestName{n.Entry, n.Suite, n.Name[:i], 0}]; s != nil && s.hybrid.bad() && s.head.outcome == "" {
+			return true
 		}
 	}
 	return false

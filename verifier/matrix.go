@@ -128,7 +128,7 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 				runs = append(runs, j.buildRun(e, c, SideHybrid, &reached[i], nil))
 			}
 			if len(reached) == 0 {
-				runs = append(runs, planned(e, SideHybrid, t))
+				runs = append(runs, wholeRun(e, SideHybrid, t))
 			}
 		}
 		if j.aims(LevelNoRegression) && t.own(SideRestored) && j.needsRestored() {
@@ -400,7 +400,7 @@ func (j *Judgement) repeats() []PlannedRun {
 		if c == nil { // no part of it can be run: once more is what it is worth
 			for _, side := range [...]string{SideHead, SideHybrid} {
 				if j.in.Config.Evidence.Reruns > 1 && (side == SideHead || j.aims(LevelFailToPass) && t.own(side)) {
-					run := planned(e, side, t)
+					run := wholeRun(e, side, t)
 					run.Purpose = PurposeRepeat
 					runs = append(runs, run)
 				}

@@ -28,6 +28,9 @@ const (
 	pytestFile   = OverlayDir + "/" + pytestPlugin + ".py"
 )
 
+// pytestGoOn has pytest run what could be imported where something could not be.
+const pytestGoOn = "--continue-on-collection-errors"
+
 // pytestRunsNone are the options with which pytest runs no test, waits for someone,
 // or runs them in processes that are set up by another plugin.
 var pytestRunsNone = strings.Fields("--co --collect-only --fixtures --funcargs --fixtures-per-test --markers --setup-only --setuponly " +
@@ -104,7 +107,7 @@ func (c *pytest) inputs(secret receipts.Digest) []Input {
 func (c *pytest) alone(secret receipts.Digest) (argv, env []string, inputs []Input) {
 	argv, env = c.command()
 	// A file that cannot be imported is no reason to stop before they ran.
-	argv = append(argv, "--maxfail=0", "--continue-on-collection-errors")
+	argv = append(argv, "--maxfail=0", pytestGoOn)
 	return argv, env, []Input{newInput(pytestFile, fmt.Appendf(nil, pytestText, c.name(secret, canaryFail), "True"))}
 }
 
