@@ -274,7 +274,7 @@ func (f *Findings) claim(c *Comparison, proofs []Proof) {
 	}
 	for _, r := range f.Runs {
 		switch {
-		case r.Purpose == PurposeCover && r.State == receipts.StateExited && !r.has(sigNoProfile):
+		case (r.Purpose == PurposeCover || f.countsLines(r)) && r.State == receipts.StateExited && !r.has(sigNoProfile):
 			l.Covered = true
 		case r.Purpose == PurposeMutant && r.fate() == mutantKilled:
 			l.Killed++
@@ -292,6 +292,13 @@ func (f *Findings) claim(c *Comparison, proofs []Proof) {
 		}
 		l.Level++
 	}
+}
+
+// countsLines reports whether the configuration names a report of the executed lines
+// of a plain run.
+func (f *Findings) countsLines(r *RunFinding) bool {
+	return r.Plain() && r.Side == SideHead && f.config != nil &&
+		slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == r.Name && e.Coverage != "" })
 }
 
 func (r *RunFinding) has(code string) bool {

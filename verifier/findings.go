@@ -166,7 +166,7 @@ func (f *Findings) add(row any) error {
 			return err
 		}
 		have := f.lines[string(row.Cover)]
-		have.Executed, have.Missed = append(have.Executed, row.Executed...), append(have.Missed, row.Missed...)
+		mergeLines(&have, row)
 		f.lines[string(row.Cover)] = have
 	case *findingRow:
 		f.Findings = append(f.Findings, Finding{

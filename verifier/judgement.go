@@ -125,12 +125,12 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 	j.planned = p
 	if j.doc != nil {
 		j.err = j.believe(c)
-	} else if reading, err := readCall(c, j.in.Open); err != nil {
+	} else if reading, err := readCall(c, string(p.Lines), j.in.Open); err != nil {
 		j.err = err
 	} else {
 		j.reading(p, c, &reading)
-		if p.Purpose == PurposeCover && j.err == nil {
-			j.err = j.coverage(c)
+		if j.err == nil && p.counts() {
+			j.err = j.coverage(p, c)
 		}
 	}
 	if j.err != nil {
@@ -399,43 +399,4 @@ func (j *Judgement) entry(name string) *TestEntry {
 		}
 	}
 	return &TestEntry{}
-}
-
-// coverage writes what a profile says of the changed lines.
-func (j *Judgement) coverage(c *TestCall) error {
-	digest, ok := file(&c.Result, string(ReportFile(coverFile)))
-	if !ok {
-		return nil
-	}
-	profile, err := j.in.Open(digest)
-	if err != nil {
-		return err
-	}
-	defer profile.Close()
-	cover, err := source.ReadGoProfile(profile, j.in.Trees.goFile)
-	if err != nil {
-		j.row(&signalRow{Signal: sigNoProfile, Of: c.Call, Detail: receipts.Bytes(cut(err.Error(), maxDetail))})
-		return j.err
-	}
-	isCode := func(p string) bool { return source.Classify(p, j.in.Trees.extra) == source.Code }
-	head := func(p string) ([]byte, bool) { return j.in.Trees.text(SideHead, p) }
-	for _, lines := range cover.ChangedLines(j.in.Trees.changes, isCode, head) {
-		executed, missed := lines.Executed, lines.Missed
-		for len(executed)+len(missed) > 0 {
-			row := coverRow{Cover: receipts.Bytes(lines.Path), Of: c.Call}
-			row.Executed, executed = cutRanges(executed)
-			row.Missed, missed = cutRanges(missed)
-			j.row(&row)
-		}
-	}
-	return j.err
-}
-
-// cutRanges returns as many ranges as fit into a row, and the rest.
-func cutRanges(list []source.Range) (head []lineRange, rest []source.Range) {
-	n := min(len(list), 1024)
-	for _, r := range list[:n] {
-		head = append(head, lineRange(r))
-	}
-	return head, list[n:]
 }

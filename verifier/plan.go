@@ -90,8 +90,9 @@ type PlannedRun struct {
 	Format  string           `json:"format"`
 	Argv    []receipts.Bytes `json:"argv"`
 	Dir     receipts.Bytes   `json:"dir"`
-	Report  receipts.Bytes   `json:"report,omitempty"` // a name below [OutDir]
-	Env     []receipts.Bytes `json:"env,omitempty"`    // of the configuration
+	Report  receipts.Bytes   `json:"report,omitempty"`   // a name below [OutDir]
+	Lines   receipts.Bytes   `json:"coverage,omitempty"` // likewise, of a report of executed lines
+	Env     []receipts.Bytes `json:"env,omitempty"`      // of the configuration
 	Timeout int64            `json:"timeout_s"`
 	Connect []string         `json:"connect,omitempty"` // loopback ports of the host in reach
 	Network string           `json:"network,omitempty"` // "host"; else none
@@ -184,9 +185,13 @@ func planned(e *TestEntry, side string, trees *Trees) PlannedRun {
 	if c := trees.control(e, side); c != nil {
 		argv, env = c.command()
 	}
+	lines := ""
+	if side == SideHead {
+		lines = e.Coverage
+	}
 	return PlannedRun{
 		Name: e.Name, Side: side, Format: e.Format, Argv: asBytes(argv),
-		Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Env: asBytes(env), Timeout: int64(e.Timeout),
+		Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Lines: receipts.Bytes(lines), Env: asBytes(env), Timeout: int64(e.Timeout),
 		Connect: e.Connect, Network: e.Network,
 	}
 }

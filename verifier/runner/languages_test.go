@@ -27,6 +27,23 @@ func needProgram(t *testing.T, required bool, argv ...string) {
 	t.Skipf("%q does not work with what is in /usr", argv)
 }
 
+// documented returns the configuration that the documentation shows for a name.
+func documented(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := range strings.SplitSeq(string(page), "```yaml\n") {
+		block, _, _ = strings.Cut(block, "```")
+		if strings.HasPrefix(block, "test:\n  - name: "+name+"\n") {
+			return block
+		}
+	}
+	t.Fatalf("the documentation has no configuration with the name %s", name)
+	return ""
+}
+
 // A languageCase is a patch of a small project, and what has to be said of it.
 type languageCase struct {
 	base, head map[string]string // beside the project's files; "" is none
@@ -34,7 +51,7 @@ type languageCase struct {
 	code       verifier.Code // one of the reasons
 	level      int           // of the claim
 	proofs     []string      // name and kind
-	findings   []string      // some of those that the report has
+	findings   []string      // beginnings of some that the report has
 	without    []string      // beginnings of those that it has not
 	signal     string        // of the first run on the head
 }
@@ -76,7 +93,7 @@ func (c *languageCase) run(t *testing.T, project map[string]string) {
 		t.Errorf("L%d, %q (%s); want L%d, %q", f.Claim.Level, proofs, f.Claim.Missing, c.level, c.proofs)
 	}
 	for _, want := range c.findings {
-		if !slices.Contains(findings, want) {
+		if !slices.ContainsFunc(findings, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("findings %q: want %q", findings, want)
 		}
 	}
@@ -111,7 +128,7 @@ func TestPytest(t *testing.T) {
 	needProgram(t, true, "python3", "-m", "pytest", "--version")
 	const tests = "from calc import add, double\n\n\ndef test_double():\n    assert double(2) == 4\n    assert double(3) == 6\n"
 	project := map[string]string{
-		".truegreen.yaml": "test: [{name: unit, run: [python3, -m, pytest, --junitxml=/out/report.xml], format: junit}]\nevidence: {level: L2, reruns: 2}\n",
+		".truegreen.yaml": documented(t, "pytest"),
 		"calc.py":         "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n",
 		"tests/test_a.py": tests, "tests/conftest.py": "# nothing yet\n", "tests/test_z.py": "def test_nothing(): pass\n",
 	}
@@ -191,7 +208,7 @@ func TestPytest(t *testing.T) {
 
 func TestNodeTest(t *testing.T) {
 	t.Parallel()
-	needProgram(t, false, "node", "--test", "--test-reporter=tap", "--version")
+	needProgram(t, false, "node", "-e", "process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)")
 	const tests = "import test from 'node:test'\nimport assert from 'node:assert'\nimport { add, double } from '../calc.mjs'\n\ntest('doubles', () => {\n  assert.equal(double(2), 4)\n})\n"
 	const added = "test('adds', () => {\n  assert.equal(add(2, 3), 5)\n})\n"
 	project := map[string]string{
@@ -206,6 +223,12 @@ func TestNodeTest(t *testing.T) {
 			head:    map[string]string{"calc.mjs": fixed, "test/a.test.mjs": tests + added},
 			verdict: verifier.Verified, level: verifier.LevelFailToPass, proofs: []string{"adds assertion"},
 			without: []string{verifier.FindNoControl, verifier.FindCanarySilent, verifier.FindWeakened, verifier.FindTestAware},
+		},
+		"fix with a test, and counted lines": {
+			base:    map[string]string{".truegreen.yaml": documented(t, "node")},
+			head:    map[string]string{"calc.mjs": fixed + "\nexport const never = () => {\n  return 1\n}\n", "test/a.test.mjs": tests + added},
+			verdict: verifier.Verified, level: verifier.LevelExecuted, proofs: []string{"adds assertion"},
+			findings: []string{"not-executed calc.mjs:"},
 		},
 		"files that node finds": {
 			base:    map[string]string{".truegreen.yaml": byItself},
