@@ -164,7 +164,7 @@ func TestPytest(t *testing.T) {
 			findings: []string{"test-aware calc.py:3: heuristic: exits"},
 		},
 		"tests chosen by conftest.py": {
-			head:    map[string]string{"conftest.py": "def pytest_collection_finish(session):\n    session.items[:] = [i for i in session.items if 'test_a' in i.nodeid]\n"},
+			head:    map[string]string{"conftest.py": "def pytest_collection_finish(session):\n    session.items[:] = [i for i in session.items if 'test_a.py' in i.nodeid]\n"},
 			verdict: verifier.Failed, code: verifier.UntrustedReport, level: -1, signal: "canary-missing",
 		},
 		"skipped": {
