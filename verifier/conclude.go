@@ -1,6 +1,7 @@
 package verifier
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -163,16 +164,16 @@ func (f *Findings) findControls(find func(Finding)) {
 					find(Finding{Code: FindCanarySilent, Test: TestName{Entry: r.Name, Suite: s.Suite}, Detail: s.Detail})
 				}
 			}
-			if r.State == receipts.StateExited && r.Exit == 0 && !r.has(sigCanarySilent) {
-				find(Finding{Code: FindCanarySilent, Test: at, Detail: "exit code 0"})
+			if r.State == receipts.StateExited && !r.has(sigCanarySilent) && (r.Exit == 0 || r.CanariesSeen < r.Canaries) {
+				find(Finding{Code: FindCanarySilent, Test: at, Detail: fmt.Sprintf("exit code %d, %d tests failed", r.Exit, r.Fail)})
 			}
 		case r.Purpose == PurposeCover && r.has(sigNoProfile):
 			find(Finding{Code: FindNotMeasured, Test: at, Detail: "executed lines: the test process left no profile"})
 		case r.Plain() && r.Side == SideBase && r.Unbuilt > 0:
 			find(Finding{Code: FindNotMeasured, Test: at, Detail: fmt.Sprintf("%s not build on the base, and nothing in them can be compared", plural(r.Unbuilt, "package does", "packages do"))})
 		case r.Plain() && r.Side == SideHead && r.State != receipts.StateNotRun:
-			expected[r.Name] = expected[r.Name] || r.Canaries > 0
-			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {
+			expected[r.Name] = expected[r.Name] || r.CanariesSeen > 0 || r.Canaries > 0 && !f.seenOrNot(r.Name)
+			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !f.seenOrNot(r.Name) && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {
 				find(Finding{Code: FindNoControl, Test: at, Detail: fmt.Sprintf("%d of %d packages do not show the tests that were laid over them, on the base as well", n, r.Canaries)})
 			}
 		}
@@ -206,6 +207,15 @@ func (f *Findings) uncontrolled(entry string) string {
 	return "no test of truegreen's own could be laid over this command"
 }
 
+// hintCodes are the codes of what was found by the text of lines.
+var hintCodes = map[source.TextKind]string{source.TextWeaker: FindWeakened, source.TextAware: FindTestAware, source.TextHarness: FindHarnessCode}
+
+// seenOrNot reports whether an entry's control is there only where it was seen: the
+// plugins of a tree may be in its way, on the base as well.
+func (f *Findings) seenOrNot(entry string) bool {
+	return f.config != nil && slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == entry && failingControl(&e) != nil })
+}
+
 func (f *Findings) findCode(find func(Finding)) {
 	t := f.trees
 	for _, class := range []source.Class{source.Harness, source.CI, source.Build, source.Golden, source.Tooling} {
@@ -225,6 +235,13 @@ func (f *Findings) findCode(find func(Finding)) {
 	}
 	for _, a := range t.aware {
 		find(Finding{Code: FindTestAware, Path: a.File, Line: a.Line, Detail: a.What})
+	}
+	for _, d := range t.hints {
+		detail := "heuristic: " + d.What
+		if d.Base != 0 || d.Head != 0 {
+			detail += fmt.Sprintf(": %d, then %d", d.Base, d.Head)
+		}
+		find(Finding{Code: hintCodes[d.Kind], Path: d.File, Line: d.Line, Detail: detail})
 	}
 }
 
@@ -303,7 +320,7 @@ func (f *Findings) claim(c *Comparison, proofs []Proof) {
 	}
 	for _, r := range f.Runs {
 		switch {
-		case r.Purpose == PurposeCover && r.State == receipts.StateExited && !r.has(sigNoProfile):
+		case (r.Purpose == PurposeCover || f.countsLines(r)) && r.State == receipts.StateExited && !r.has(sigNoProfile):
 			l.Covered = true
 		case r.Purpose == PurposeMutant && r.fate() == mutantKilled:
 			l.Killed++
@@ -321,6 +338,13 @@ func (f *Findings) claim(c *Comparison, proofs []Proof) {
 		}
 		l.Level++
 	}
+}
+
+// countsLines reports whether the configuration names a report of the executed lines
+// of a plain run.
+func (f *Findings) countsLines(r *RunFinding) bool {
+	return r.Plain() && r.Side == SideHead && f.config != nil &&
+		slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == r.Name && e.Coverage != "" })
 }
 
 func (r *RunFinding) has(code string) bool {
@@ -344,7 +368,7 @@ func (f *Findings) missesRan(*Comparison) string {
 	}
 	for _, x := range f.Findings {
 		if x.Code == FindCanarySilent {
-			return "a test that has to fail did not turn its run red in " + x.Test.Suite
+			return "a test that has to fail did not turn its run red in " + cmp.Or(x.Test.Suite, x.Test.Entry)
 		}
 	}
 	return ""

@@ -27,7 +27,7 @@ test:
   - {name: lint, run: [make, lint], timeout: 90s}
   - {name: tap, run: [node, --test], format: tap}
   - {name: ctrf, run: [npx, jest], format: ctrf}
-  - {name: ctrf-2, run: [npx, jest], format: ctrf, report: ctrf.json}
+  - {name: ctrf-2, run: [npx, jest], format: ctrf, report: ctrf.json, coverage: lcov.info}
 prepare:
   run: [[go, mod, download], [go, mod, verify]]
   secrets: [NPM_TOKEN, ABC]
@@ -54,7 +54,7 @@ func TestParseConfig(t *testing.T) {
 		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90},` +
 		`{"name":"tap","run":["node","--test"],"dir":".","format":"tap","timeout_s":600},` +
 		`{"name":"ctrf","run":["npx","jest"],"dir":".","format":"ctrf","report":"report.json","timeout_s":600},` +
-		`{"name":"ctrf-2","run":["npx","jest"],"dir":".","format":"ctrf","report":"ctrf.json","timeout_s":600}],` +
+		`{"name":"ctrf-2","run":["npx","jest"],"dir":".","format":"ctrf","report":"ctrf.json","coverage":"lcov.info","timeout_s":600}],` +
 		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"vcs":["10.0.0.7","a-b.example.com","git.example.com"],"network":false},` +
 		`"isolation":{"level":2,"image":"registry.example.com:5000/go@sha256:00"},` +
 		`"limits":{"pids":512,"memory_bytes":4294967296,"cpu_milli":1500,"disk_bytes":1073741824,"output_bytes":65536},` + defaultTail + `}`
@@ -193,6 +193,10 @@ func TestParseConfigErrors(t *testing.T) {
 		{entry + "    dir: ..\n", `4: test[0].dir: ".." leaves the tree`},
 		{entry + "    format: TAP\n", `4: test[0].format: "TAP" is not go, junit, tap, ctrf or exit`},
 		{entry + "    report: x.xml\n", "4: test[0].report: only formats junit and ctrf have one"},
+		{entry + "    format: exit\n    coverage: x.xml\n", "5: test[0].coverage: only formats junit, tap and ctrf have one"},
+		{entry + "    format: tap\n    coverage: a/b\n", `5: test[0].coverage: "a/b" is not a file name`},
+		{entry + "    format: tap\n    coverage: ''\n", `5: test[0].coverage: empty: leave it out`},
+		{entry + "    format: junit\n    coverage: report.xml\n", `5: test[0].coverage: "report.xml" is the report of the tests`},
 		{entry + "    format: tap\n    report: x.tap\n", "5: test[0].report: only formats junit and ctrf have one"},
 		{entry + "    format: ctrf\n    report: a/b.json\n", `5: test[0].report: "a/b.json" is not a file name`},
 		{entry + "    format: junit\n    report: a/b\n", `5: test[0].report: "a/b" is not a file name`},

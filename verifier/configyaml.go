@@ -30,6 +30,8 @@ const (
 //	                             # else exit
 //	    report: report.xml       # junit, ctrf: a file name below $TRUEGREEN_OUT; default:
 //	                             # report.xml, for ctrf report.json
+//	    coverage: lcov.info      # junit, tap, ctrf: likewise, executed lines as
+//	                             # Cobertura XML or LCOV
 //	    timeout: 10m             # at most 6h
 //	    env: {NAME: value}
 //	    paths: ["**/*.go"]       # run only if a changed path matches
@@ -293,11 +295,16 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 func (d *configDecoder) entry(v yamlValue) TestEntry {
 	e := TestEntry{Dir: ".", Timeout: DefaultTimeout}
 	d.mapping(v, map[string]func(yamlValue){
-		"name":    func(v yamlValue) { e.Name = d.string(v) },
-		"run":     func(v yamlValue) { e.Run = d.strings(v) },
-		"dir":     func(v yamlValue) { e.Dir = d.string(v) },
-		"format":  func(v yamlValue) { e.Format = d.string(v) },
-		"report":  func(v yamlValue) { e.Report = d.string(v) },
+		"name":   func(v yamlValue) { e.Name = d.string(v) },
+		"run":    func(v yamlValue) { e.Run = d.strings(v) },
+		"dir":    func(v yamlValue) { e.Dir = d.string(v) },
+		"format": func(v yamlValue) { e.Format = d.string(v) },
+		"report": func(v yamlValue) { e.Report = d.string(v) },
+		"coverage": func(v yamlValue) {
+			if e.Coverage = d.string(v); e.Coverage == "" {
+				d.fail(v, "empty: leave it out")
+			}
+		},
 		"timeout": func(v yamlValue) { e.Timeout = d.seconds(v) },
 		"env":     func(v yamlValue) { e.Env = d.env(v) },
 		"paths":   func(v yamlValue) { e.Paths = d.strings(v) },

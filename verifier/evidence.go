@@ -140,8 +140,9 @@ const sigSaid = "go-command-failed"
 
 var tooOld = regexp.MustCompile(`requires go >= [0-9a-z.]+ \(running go [0-9a-z.]+(; GOTOOLCHAIN=local)?\)`)
 
-// readCall returns the reading of one call.
-func readCall(c *TestCall, open func(receipts.Digest) (io.ReadCloser, error)) (Reading, error) {
+// readCall returns the reading of one call. Its report named lines is not one of
+// tests.
+func readCall(c *TestCall, lines string, open func(receipts.Digest) (io.ReadCloser, error)) (Reading, error) {
 	if c.Result.State == receipts.StateNotRun || c.Result.State == receipts.StateNotFound {
 		return Reading{Format: c.Args.Format, Complete: true}, nil
 	}
@@ -179,7 +180,7 @@ func readCall(c *TestCall, open func(receipts.Digest) (io.ReadCloser, error)) (R
 		var reports []JUnitFile
 		for _, f := range c.Result.Files {
 			name, ok := reportName(f.Name)
-			if !ok {
+			if !ok || lines != "" && name == lines {
 				continue
 			}
 			body, err := open(f.Digest)

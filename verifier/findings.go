@@ -206,7 +206,7 @@ func (f *Findings) add(row any) error {
 			return nil
 		}
 		have := f.lines[string(row.Cover)]
-		have.Executed, have.Missed = append(have.Executed, row.Executed...), append(have.Missed, row.Missed...)
+		mergeLines(&have, row)
 		f.lines[string(row.Cover)] = have
 	case *findingRow:
 		f.Findings = append(f.Findings, Finding{
@@ -596,7 +596,7 @@ func (f *Findings) failToPass() []Proof {
 			if t.outcome == Unfinished {
 				p.Kind = kindUnfinished
 			}
-		case t.outcome == "" && side == SideHybrid && s.base.outcome != Pass && f.ran(name.Entry, SideBase) && dropped[key](rootName(name.Name)):
+		case t.outcome == "" && side == SideHybrid && s.base.outcome != Pass && f.ran(name.Entry, SideBase) && (dropped[key](rootName(name.Name)) || f.notImported(name)):
 			p.Kind, p.Failed, p.FailedRuns = kindNotCompiled, 1, 1
 		default:
 			continue
@@ -656,6 +656,23 @@ func (f *Findings) dropped(entry, suite string) func(root string) bool {
 		}
 	}
 	return func(root string) bool { return functions[root] }
+}
+
+// notImported reports whether the module of a test that pytest runs could not be
+// imported on the base's code: pytest then reports the module in its place.
+func (f *Findings) notImported(n TestName) bool {
+	if !slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == n.Entry && e.Format == FormatJUnit && parsePytest(&e) != nil }) {
+		return false
+	}
+	for i, c := range n.Name {
+		if c != '.' {
+			continue
+		}
+		if s := f.outcomes[TestName{n.Entry, n.Suite, n.Name[:i], 0}]; s != nil && s.hybrid.bad() && s.head.outcome == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // side returns the findings of one entry on one side, in order.

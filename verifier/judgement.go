@@ -147,12 +147,12 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 	from := j.originOf(p, c)
 	if j.doc != nil {
 		j.err = j.believe(c, &from)
-	} else if reading, err := readCall(from.TestCall, from.open); err != nil {
+	} else if reading, err := readCall(from.TestCall, string(p.Lines), from.open); err != nil {
 		j.err = err
 	} else {
 		j.reading(p, c, &from, &reading)
-		if (p.Purpose == PurposeCover || p.Purpose == PurposeReach) && j.err == nil {
-			j.err = j.coverage(c)
+		if j.err == nil && p.counts() {
+			j.err = j.coverage(p, c)
 		}
 	}
 	if j.err != nil {
@@ -287,10 +287,14 @@ func (j *Judgement) reading(p *PlannedRun, c *TestCall, from *origin, r *Reading
 type examination struct {
 	canaries, sung int
 	names          map[string]string // canary by package
+	name           string            // of the canary, where there are no packages
 	signals        []Signal
 }
 
 func (x *examination) isCanary(t *Test) bool {
+	if x.name != "" { // JUnit has a class before it
+		return t.Name == x.name || strings.HasSuffix(t.Name, "."+x.name)
+	}
 	name, ok := x.names[t.Suite]
 	return ok && name == t.Name
 }
@@ -304,7 +308,10 @@ func (j *Judgement) examine(p *PlannedRun, c *origin, r *Reading) examination {
 		x.signals = j.notBuilt(p, c.TestCall)
 		return x
 	}
-	if c.Args.Format != FormatGo && c.Args.Format != FormatGoBinary || c.Result.State == receipts.StateNotRun {
+	if c.Args.Format != FormatGo && c.Args.Format != FormatGoBinary {
+		return j.examineOther(p, c, r)
+	}
+	if c.Result.State == receipts.StateNotRun {
 		return x
 	}
 	e := j.entry(p.Name)
@@ -490,49 +497,4 @@ func (j *Judgement) entry(name string) *TestEntry {
 		}
 	}
 	return &TestEntry{}
-}
-
-// coverage writes what a profile says of the changed lines.
-func (j *Judgement) coverage(c *TestCall) error {
-	if c.Result.State != receipts.StateExited {
-		return nil // a profile is written at the end
-	}
-	noProfile := func(why string) error {
-		j.row(&signalRow{Signal: sigNoProfile, Of: c.Call, Detail: receipts.Bytes(cut(why, maxDetail))})
-		return j.err
-	}
-	digest, ok := file(&c.Result, string(ReportFile(coverFile)))
-	if !ok {
-		return noProfile("there is none")
-	}
-	profile, err := j.in.Open(digest)
-	if err != nil {
-		return err
-	}
-	defer profile.Close()
-	cover, err := source.ReadGoProfile(profile, j.in.Trees.goFile)
-	if err != nil {
-		return noProfile(err.Error())
-	}
-	isCode := func(p string) bool { return source.Classify(p, j.in.Trees.extra) == source.Code }
-	head := func(p string) ([]byte, bool) { return j.in.Trees.text(SideHead, p) }
-	for _, lines := range cover.ChangedLines(j.in.Trees.changes, isCode, head) {
-		executed, missed := lines.Executed, lines.Missed
-		for len(executed)+len(missed) > 0 {
-			row := coverRow{Cover: receipts.Bytes(lines.Path), Of: c.Call}
-			row.Executed, executed = cutRanges(executed)
-			row.Missed, missed = cutRanges(missed)
-			j.row(&row)
-		}
-	}
-	return j.err
-}
-
-// cutRanges returns as many ranges as fit into a row, and the rest.
-func cutRanges(list []source.Range) (head []lineRange, rest []source.Range) {
-	n := min(len(list), 1024)
-	for _, r := range list[:n] {
-		head = append(head, lineRange(r))
-	}
-	return head, list[n:]
 }

@@ -90,14 +90,11 @@ func returns(stage int) bool { return stage == 2 || stage == 4 }
 
 // complete adds what the plan's document has no room for.
 func (j *Judgement) complete(p *PlannedRun) {
-	if p.Format == FormatGo && len(p.inputs) == 0 && slices.ContainsFunc(p.Argv, func(a receipts.Bytes) bool { return string(a) == overlayFlag(string(p.Dir)) }) {
-		e := j.entry(p.Name)
-		o := newOverlay(e.Dir)
-		list := j.in.Trees.covered(e, parseGoTest(e), p.Side)
-		for i := range list {
-			o.addCanary(j.in.Plan.Canary, &list[i], false)
-		}
-		p.inputs = o.files()
+	if len(p.inputs) > 0 || p.Format == FormatExit || p.Format == FormatGoBinary {
+		return
+	}
+	if c := j.in.Trees.control(j.entry(p.Name), p.Side); c != nil && c.carries(p) {
+		p.inputs = c.inputs(j.in.Plan.Canary)
 	}
 }
 
@@ -139,6 +136,7 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 	var runs []PlannedRun
 	t := j.in.Trees
 	j.entries(func(e *TestEntry, c *goCommand) {
+		runs = append(runs, j.failingRuns(e)...)
 		if !j.runsBase(e) {
 			return
 		}
@@ -148,7 +146,7 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 				runs = append(runs, j.buildRun(e, c, SideHybrid, &reached[i], nil))
 			}
 			if len(reached) == 0 {
-				runs = append(runs, planned(e, SideHybrid, t))
+				runs = append(runs, wholeRun(e, SideHybrid, t))
 			}
 		}
 		if j.aims(LevelNoRegression) && t.own(SideRestored) && j.needsRestored() {
@@ -177,7 +175,7 @@ func (j *Judgement) aims(level int) bool { return j.aimed >= level }
 // no count tells a check that was loosened.
 func (j *Judgement) needsRestored() bool {
 	t := j.in.Trees
-	return t.harnessTouched() || len(t.weaker) > 0 || j.aims(LevelFailToPass) && len(t.testsChanged()) > 0
+	return t.harnessTouched() || len(t.weaker) > 0 || len(t.hints) > 0 || j.aims(LevelFailToPass) && len(t.testsChanged()) > 0
 }
 
 // restoredRuns are the plain command on the head's code with the base's tests: where
@@ -570,7 +568,7 @@ func (j *Judgement) repeats() []PlannedRun {
 		if c == nil { // no part of it can be run: once more is what it is worth
 			for _, side := range [...]string{SideHead, SideHybrid} {
 				if j.in.Config.Evidence.Reruns > 1 && (side == SideHead || j.aims(LevelFailToPass) && t.own(side)) {
-					run := planned(e, side, t)
+					run := wholeRun(e, side, t)
 					run.Purpose = PurposeRepeat
 					runs = append(runs, run)
 				}

@@ -93,8 +93,9 @@ type PlannedRun struct {
 	Format  string           `json:"format"`
 	Argv    []receipts.Bytes `json:"argv"`
 	Dir     receipts.Bytes   `json:"dir"`
-	Report  receipts.Bytes   `json:"report,omitempty"` // a name below [OutDir]
-	Env     []receipts.Bytes `json:"env,omitempty"`    // of the configuration
+	Report  receipts.Bytes   `json:"report,omitempty"`   // a name below [OutDir]
+	Lines   receipts.Bytes   `json:"coverage,omitempty"` // likewise, of a report of executed lines
+	Env     []receipts.Bytes `json:"env,omitempty"`      // of the configuration
 	Timeout int64            `json:"timeout_s"`
 	Connect []string         `json:"connect,omitempty"` // loopback ports of the host in reach
 	Network string           `json:"network,omitempty"` // "host"; else none
@@ -190,9 +191,17 @@ func NewPlan(patch, config receipts.Digest, c *Config, source string, trees *Tre
 
 // planned returns the plain command of an entry on one tree.
 func planned(e *TestEntry, side string, trees *Trees) PlannedRun {
+	argv, env := commandLine(e, false), e.Env
+	if c := trees.control(e, side); c != nil {
+		argv, env = c.command()
+	}
+	lines := ""
+	if side == SideHead {
+		lines = e.Coverage
+	}
 	return PlannedRun{
-		Name: e.Name, Side: side, Format: e.Format, Argv: asBytes(commandLine(e, trees.controls(e, side))),
-		Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Env: asBytes(e.Env), Timeout: int64(e.Timeout),
+		Name: e.Name, Side: side, Format: e.Format, Argv: asBytes(argv),
+		Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Lines: receipts.Bytes(lines), Env: asBytes(env), Timeout: int64(e.Timeout),
 		Connect: e.Connect, Network: e.Network,
 	}
 }

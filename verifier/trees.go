@@ -36,6 +36,7 @@ type Trees struct {
 	renames  []source.GoRename
 	aware    []source.GoAware // in code
 	harness  []source.GoAware // in tests
+	hints    []source.TextDelta
 }
 
 const (
@@ -219,6 +220,11 @@ func (t *Trees) read(diff io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
+	changedText := func(p string) bool {
+		_, changed := slices.BinarySearch(t.changed, p)
+		return changed && source.TextLanguage(p)
+	}
+	t.hints = source.TextDeltas(t.files(SideBase, changedText), t.files(SideHead, changedText), t.isTestSide)
 	if t.facts == nil {
 		return nil
 	}
@@ -340,5 +346,6 @@ func (t *Trees) testsChanged() []string {
 // harnessTouched reports whether the patch touches what decides how tests run, or
 // code that finds out whether it is tested: then the head's own tests prove less.
 func (t *Trees) harnessTouched() bool {
-	return len(t.touched[source.Harness]) > 0 || len(t.harness) > 0 || len(t.aware) > 0
+	return len(t.touched[source.Harness]) > 0 || len(t.harness) > 0 || len(t.aware) > 0 ||
+		slices.ContainsFunc(t.hints, func(d source.TextDelta) bool { return d.Kind != source.TextWeaker })
 }

@@ -95,6 +95,9 @@ func configText(entries []verifier.TestEntry, notes []string) string {
 		if e.Report != "" {
 			fmt.Fprintf(&b, "    report: %q\n", e.Report)
 		}
+		if e.Coverage != "" {
+			fmt.Fprintf(&b, "    coverage: %q\n", e.Coverage)
+		}
 		for i, kv := range e.Env {
 			if i == 0 {
 				b.WriteString("    env:\n")

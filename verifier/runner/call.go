@@ -204,8 +204,12 @@ func (j *job) testSpec(p *verifier.PlannedRun, wall time.Duration) (*receipts.Ar
 	switch {
 	case p.Purpose == verifier.PurposeBuild:
 		spec.Collect = []string{verifier.OutDir + "/" + verifier.BuiltFile}
-	case p.Report != "":
-		spec.Collect = []string{verifier.OutDir + "/" + string(p.Report)}
+	default:
+		for _, name := range []receipts.Bytes{p.Report, p.Lines} {
+			if len(name) > 0 {
+				spec.Collect = append(spec.Collect, verifier.OutDir+"/"+string(name))
+			}
+		}
 	}
 	args := &receipts.Args{
 		Tool: receipts.ToolTest, Name: p.Name, Side: p.Side, Round: p.Round, Purpose: p.Purpose, Package: p.Package, Format: p.Format, Tree: &tree,
