@@ -34,8 +34,8 @@ type Trees struct {
 	modules  map[string]string             // folder of a module of the head by its path
 	weaker   []source.GoDelta
 	renames  map[[2]string]source.GoRename // by package and name on the base
-	aware    []source.GoAware // in code
-	harness  []source.GoAware // in tests
+	aware    []source.GoAware              // in code
+	harness  []source.GoAware              // in tests
 }
 
 const (
