@@ -16,7 +16,7 @@ import (
 //	removed            a test of the base is gone
 //	renamed            it has another name, or its package has
 //	never-run          its package did not come to it
-//	newly-skipped      it passed on the base and is skipped now
+//	newly-skipped      it passed or failed on the base and is skipped now
 //	unstable           it failed and passed on the same tree
 //	order-dependent    it failed when all tests were run in another order
 //	ci-dependent       it ends otherwise where nothing tells that it runs in continuous integration
@@ -446,7 +446,7 @@ func (f *Findings) missesRegression(c *Comparison) string {
 	case len(c.Removed) > 0:
 		return plural(len(c.Removed), "test is gone", "tests are gone")
 	case len(c.NewlySkipped) > 0:
-		return plural(len(c.NewlySkipped), "test is skipped that passed", "tests are skipped that passed")
+		return plural(len(c.NewlySkipped), "test is skipped that was not", "tests are skipped that were not")
 	case len(c.NeverRun) > 0:
 		return plural(len(c.NeverRun), "test was not run", "tests were not run")
 	}

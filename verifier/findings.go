@@ -342,7 +342,7 @@ type Comparison struct {
 	Fixed        []TestName `json:"fixed,omitempty"`         // failed on the base, pass on the head
 	StillFailing []TestName `json:"still_failing,omitempty"` // fail on both
 	NewFailing   []TestName `json:"new_failing,omitempty"`   // not on the base, fail on the head
-	NewlySkipped []TestName `json:"newly_skipped,omitempty"` // passed on the base, skipped on the head
+	NewlySkipped []TestName `json:"newly_skipped,omitempty"` // passed or failed on the base, skipped on the head
 	Removed      []TestName `json:"removed,omitempty"`       // on the base, not on the head
 	Renamed      []Renamed  `json:"renamed,omitempty"`       // under another name on the head
 	NeverRun     []TestName `json:"never_run,omitempty"`     // on the base; on the head their package did not come to them
@@ -401,7 +401,7 @@ func (f *Findings) compare() Comparison {
 			list = &c.NewFailing
 		case head.outcome == Pass && base.bad():
 			list = &c.Fixed
-		case head.outcome == Skip && base.outcome == Pass:
+		case head.outcome == Skip && (base.outcome == Pass || base.bad()): // a failure that is skipped is not mended
 			list = &c.NewlySkipped
 		case head.outcome == "" && base.outcome != "":
 			switch {

@@ -323,7 +323,7 @@ var clauses = []struct {
 
 var weaknesses = regexp.MustCompile(`^(\d+ tests? fails? without the change, but not every time` +
 	`|no test is seen to fail without the change|\d+ tests? pass(es)? on head H; the base was not run|the base was not run|\d+ tests? pass(es)? on head H` +
-	`|\d+ tests? (is gone|are gone|was not run|were not run|fails? on both|fails? that passed|is skipped that passed)|\d+ new tests? fails?)$`)
+	`|\d+ tests? (is gone|are gone|was not run|were not run|fails? on both|fails? that passed|is skipped that was not|are skipped that were not)|\d+ new tests? fails?)$`)
 
 // claimOf reads the sentence of a judgement, clause by clause.
 func claimOf(t *testing.T, f *verifier.Findings) claimed {

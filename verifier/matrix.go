@@ -582,14 +582,34 @@ func (j *Judgement) repeats() []PlannedRun {
 					if b == nil || !b.ok || len(again[p.ImportPath]) == 0 {
 						continue
 					}
-					run := j.binaryRun(e, c, side, &p, PurposeRepeat, "-test.run="+anyOf(again[p.ImportPath]), "-test.shuffle="+j.seed(e.Name, side, round))
-					run.only = again[p.ImportPath]
-					runs = append(runs, run)
+					for _, names := range apart(again[p.ImportPath], b.panics) {
+						run := j.binaryRun(e, c, side, &p, PurposeRepeat, "-test.run="+anyOf(names), "-test.shuffle="+j.seed(e.Name, side, round))
+						run.only = names
+						runs = append(runs, run)
+					}
 				}
 			}
 		}
 	})
 	return runs
+}
+
+// apart returns the tests that can be run together, and each one alone that would
+// end the process before the others.
+func apart(names, alone []string) [][]string {
+	var together []string
+	var groups [][]string
+	for _, name := range names {
+		if slices.Contains(alone, name) {
+			groups = append(groups, []string{name})
+		} else {
+			together = append(together, name)
+		}
+	}
+	if len(together) > 0 {
+		groups = append(groups, together)
+	}
+	return groups
 }
 
 // provingSide returns the side on which tests have to fail to prove the change.

@@ -97,3 +97,20 @@ func TestMatrix(t *testing.T) {
 		}
 	}
 }
+
+// TestApart: of tests that are run again, one that ends the process does not hide
+// the others. Of gin-gonic/gin 472d086 both tests panic on the base's code, and ran
+// twice and four times of five together.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ names, alone, want string }{
+		{"A B", "", "[[A B]]"},
+		{"A B C", "B", "[[B] [A C]]"},
+		{"A B", "A B C", "[[A] [B]]"},
+		{"", "A", "[]"},
+	} {
+		if got := fmt.Sprint(apart(strings.Fields(test.names), strings.Fields(test.alone))); got != test.want {
+			t.Errorf("%q without %q: %s, want %s", test.names, test.alone, got, test.want)
+		}
+	}
+}

@@ -84,7 +84,7 @@ const (
 // or ignore.
 type IntegrityConfig struct {
 	Removed      string `json:"removed"`         // tests of the base that are gone
-	NewlySkipped string `json:"newly_skipped"`   // tests that passed on the base and are skipped now
+	NewlySkipped string `json:"newly_skipped"`   // tests that passed or failed on the base and are skipped now
 	StillFailing string `json:"still_failing"`   // tests that fail on the base as well
 	ZeroTests    string `json:"zero_tests"`      // packages, or suites, that have no test left
 	Weakened     string `json:"weakened"`        // fewer assertions or rows, guards and early ends in tests

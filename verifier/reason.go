@@ -181,7 +181,7 @@ func Causes() []Cause {
 		{UntrustedReport, Failed, "What a test command put out contradicts itself, or its exit code, in a way that it does not on the base.", "Read the signals in the report: something printed results that it did not have."},
 		{OutputIncomplete, Failed, "A go test command wrote more than the output limit to its standard output, which is its report; so that is not whole.", "Make the tests quieter or raise limits.output in .truegreen.yaml at the base. Of the formats junit and exit standard output is no part of the report, and may be cut."},
 		{TestsRemoved, Failed, "Tests of the base are gone on the head, and none with the same content has another name.", "Bring them back. If they are meant to go, say integrity: {removed: warn} in .truegreen.yaml at the base."},
-		{TestsSkipped, Failed, "Tests that passed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
+		{TestsSkipped, Failed, "Tests that passed or failed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
 		{CanaryFailed, Failed, "A test of truegreen's own, which has to fail, did not turn its run red: what the tests of this package say does not depend on how they end.", "Look at TestMain or conftest.py, and at what ends the test process: its exit code has to be what m.Run returns."},
 		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
 

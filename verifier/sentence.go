@@ -38,7 +38,7 @@ func (f *Findings) Sentence(base, head string) string {
 		{len(c.NewFailing), "new test fails", "new tests fail"},
 		{len(c.StillFailing), "test fails on both", "tests fail on both"},
 		{len(c.Removed), "test is gone", "tests are gone"},
-		{len(c.NewlySkipped), "test is skipped that passed", "tests are skipped that passed"},
+		{len(c.NewlySkipped), "test is skipped that was not", "tests are skipped that were not"},
 		{len(c.NeverRun), "test was not run", "tests were not run"},
 	} {
 		if n.count > 0 {

@@ -19,7 +19,7 @@ var attention = []struct {
 }{
 	{verifier.FindCanarySilent, "a test that has to fail did not turn its run red", false},
 	{verifier.FindRemoved, "it was there on the base", false},
-	{verifier.FindNewlySkipped, "it passed on the base and is skipped now", false},
+	{verifier.FindNewlySkipped, "it was not skipped on the base and is now", false},
 	{verifier.FindBaseTests, "the base's own version of it fails on the head's code", false},
 	{verifier.FindWeakened, "it checks less than on the base", false},
 	{verifier.FindHarnessCode, "it changes how tests run", false},

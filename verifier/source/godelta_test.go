@@ -31,6 +31,10 @@ func TestGoDeltas(t *testing.T) {
 		return tree("go.mod", "module m\n", "a_test.go", tests("p", functions...))
 	}
 	long := []string{"got := make([]int, 0, 10)", "for i := range 10 {", "got = append(got, i)", "}", "if len(got) != 10 || got[9] != 9 {", `t.Fatalf("got %v", got)`, "}"}
+	var grown, more []string
+	for i := range 18 {
+		grown, more = append(grown, fmt.Sprintf("g(%d)", i)), append(more, fmt.Sprintf("h(%d)", i), fmt.Sprintf("f(%d)", i))
+	}
 	for _, c := range []struct {
 		name       string
 		base, head []File
@@ -116,6 +120,13 @@ func TestGoDeltas(t *testing.T) {
 			"m TestB assertions-fewer a_test.go:5 2>1\nm TestA renamed TestB\n"},
 		{"the most similar one", file(body("TestA", append(long, "f(1, 2, 3)")...)), file(body("TestB", append(long, "f(1, 2)")...), body("TestC", append(long, "f(1)")...)),
 			"m TestA renamed TestB\n"},
+		// tidwall/gjson 8d2c36f: TestBoolConvertQuery became TestTildeQueries, and four times as long.
+		{"grown", file(body("TestA", append(grown, "g(18)")...)), file(body("TestB", slices.Concat(grown, more, []string{"g(1)"})...)), "m TestA renamed TestB\n"},
+		{"grown, and another that is more alike", file(body("TestA", grown...)), file(body("TestB", slices.Concat(grown, more)...), body("TestC", append(grown, "h(1)")...)),
+			"m TestA renamed TestC\n"},
+		{"longer, and half of it gone", file(body("TestA", grown...)), file(body("TestB", append(grown[:9:9], more...)...)), ""},
+		{"grown out of hardly anything", file(body("TestA", grown[:5]...)), file(body("TestB", slices.Concat(grown, more)...)), ""},
+		{"shrunk", file(body("TestA", slices.Concat(grown, more)...)), file(body("TestB", grown...)), ""},
 		{"one that was there is no new one", file(body("TestA", "f()"), body("TestB", "f()")), file(body("TestB", "f()")), ""},
 		{"one that is taken", file(body("TestA", append(long, "f(1, 2, 3)")...), body("TestB", append(long, "f(1)")...)), file(body("TestC", append(long, "f(1)")...)),
 			"m TestB renamed TestC\n"},
