@@ -42,6 +42,7 @@ type Findings struct {
 	mutants []source.Mutant
 	clipped bool              // the budget left the run less time than its own
 	ended   map[suiteKey]bool // suites in which a test ended the process, or its time was up
+	words   map[string]string // of rows, but for the names of tests
 
 	// Drawn from the rows when they are asked for, and dropped with the next row.
 	names    []TestName
@@ -151,7 +152,7 @@ func newFindings() *Findings {
 	return &Findings{
 		byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]*sides{}, detail: map[TestName]string{}, limit: maxFindings,
 		bad: map[suiteKey]suiteRow{}, unbuilt: map[builtKey][]string{}, crashed: map[builtKey]string{}, lines: map[string]coverRow{},
-		readsCI: map[builtKey]bool{}, reached: map[string]int{}, gone: map[TestName]bool{}, ended: map[suiteKey]bool{},
+		readsCI: map[builtKey]bool{}, reached: map[string]int{}, gone: map[TestName]bool{}, ended: map[suiteKey]bool{}, words: map[string]string{},
 	}
 }
 
@@ -279,6 +280,8 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 	name := TestName{r.Name, string(row.Suite), string(row.Test), row.Ordinal}
 	s := f.outcomes[name]
 	if s == nil {
+		// A row that was read has words of its own, many times over.
+		name.Entry, name.Suite = f.word(name.Entry), f.word(name.Suite)
 		if len(f.outcomes) >= f.limit {
 			return fmt.Errorf("%w: more than %d tests", errEvidenceLimit, f.limit)
 		}
@@ -288,8 +291,18 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 	if (row.Kind == kindPanic || row.Kind == kindTimeout) && r.Purpose != PurposeIsolate {
 		f.ended[suiteKey{r.Name, r.Side, string(row.Suite)}] = true
 	}
-	s.on(r.Side).add(row.Outcome, row.Kind, r.Purpose, r.State == receipts.StateExited)
+	s.on(r.Side).add(Outcome(f.word(string(row.Outcome))), f.word(row.Kind), r.Purpose, r.State == receipts.StateExited)
 	return nil
+}
+
+// word returns the string that stands for all that are equal to s.
+func (f *Findings) word(s string) string {
+	w, ok := f.words[s]
+	if !ok {
+		w = s
+		f.words[s] = s
+	}
+	return w
 }
 
 // excerpts keeps what failed tests of the last run printed.
@@ -362,7 +375,8 @@ type Renamed struct {
 // sorted returns the names of all tests, in order.
 func (f *Findings) sorted() []TestName {
 	if f.names == nil {
-		f.names = slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare)
+		f.names = slices.AppendSeq(make([]TestName, 0, len(f.outcomes)), maps.Keys(f.outcomes))
+		slices.SortFunc(f.names, TestName.compare)
 	}
 	return f.names
 }

@@ -427,6 +427,9 @@ func TestSentenceWeakens(t *testing.T) {
 				var chosen []int // all pairs, and orders in which all kinds go one after another
 				for i := range kinds {
 					for k := range i + 1 {
+						if k < i && name != "ladder" && fault != "budget" {
+							continue
+						}
 						chosen = append(chosen, 1<<i|1<<k)
 					}
 				}

@@ -227,11 +227,8 @@ func (j *Judgement) reached(e *TestEntry, c *goCommand) []source.GoPackage {
 	var list []source.GoPackage
 	t := j.in.Trees
 	for _, p := range t.covered(e, c, SideHybrid) {
-		for _, changed := range t.changed {
-			if t.isTestSide(changed) && belongsTo(changed, &p) {
-				list = append(list, p)
-				break
-			}
+		if t.testFolders()[p.Dir] {
+			list = append(list, p)
 		}
 	}
 	if len(list) > maxBuilt {

@@ -31,6 +31,7 @@ type Trees struct {
 	touched  map[source.Class][]string
 	changes  []source.Change
 	packages map[string][]source.GoPackage // by side, tags and race detector
+	folders  map[string]bool               // whose tests, or their data, the patch changes
 	modules  map[string]string             // folder of a module of the head by its path
 	weaker   []source.GoDelta
 	renames  map[[2]string]source.GoRename // by package and name on the base
@@ -120,7 +121,10 @@ func ReadTrees(base, head []TreeEntry, c *EvidenceConfig, facts *GoFacts, source
 	if err := t.readTexts(base, head, sources); err != nil {
 		return nil, err
 	}
-	return t, t.read(diff)
+	if err := t.read(diff); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // mix makes the trees that are mixed of both sides. One that cannot be, because a
@@ -259,13 +263,43 @@ func (t *Trees) sameChanges() error {
 		if c.Path != t.changed[i] {
 			return fmt.Errorf("path %q: does not differ, or %q is left out", c.Path, t.changed[i])
 		}
-		for _, side := range [...]struct{ name, id string }{{SideBase, c.BaseID}, {SideHead, c.HeadID}} {
-			if e, ok := find(t.entries[side.name], c.Path); side.id != "" && (!ok || e.ID != side.id) {
+		var ids []string
+		for _, side := range [...]struct{ name, id, mode string }{{SideBase, c.BaseID, c.BaseMode}, {SideHead, c.HeadID, c.HeadMode}} {
+			e, ok := find(t.entries[side.name], c.Path)
+			if ok != (side.mode != "") || e.Mode != side.mode || side.id != "" && e.ID != side.id {
 				return fmt.Errorf("path %q: another %s than the tree's", c.Path, side.name)
 			}
+			ids = append(ids, e.ID)
+		}
+		if c.BaseID == "" && c.HeadID == "" && ids[0] != ids[1] {
+			return fmt.Errorf("path %q: more than its mode differs", c.Path)
 		}
 	}
 	return nil
+}
+
+// testFolders returns the folders whose tests the patch changes: those of changed
+// files that belong to the tests, and those above a testdata folder with one.
+func (t *Trees) testFolders() map[string]bool {
+	if t.folders != nil {
+		return t.folders
+	}
+	t.folders = map[string]bool{}
+	for _, p := range t.changed {
+		if !t.isTestSide(p) {
+			continue
+		}
+		dir := path.Dir(p)
+		t.folders[dir] = true
+		for at := 0; at <= len(dir); {
+			name, _, _ := strings.Cut(dir[at:], "/")
+			if name == "testdata" {
+				t.folders[path.Clean(dir[:max(0, at-1)])] = true
+			}
+			at += len(name) + 1
+		}
+	}
+	return t.folders
 }
 
 func (t *Trees) env(c *goCommand) source.GoEnv {
