@@ -44,6 +44,7 @@ func TestGathered(t *testing.T) {
 		{[]verifier.Finding{path("a"), path("b"), path("c"), path("d"), path("e"), path("f"), path("g")}, "a, b, c, d, e, and 2 more"},
 		{[]verifier.Finding{path("a"), {Code: "ci-touched", Detail: "and 3 more"}}, "a, and 3 more"},
 		{[]verifier.Finding{cut, cut, cut}, "go head mutant (the budget was used up), 3 times"},
+		{[]verifier.Finding{{Code: verifier.FindNotMeasured, Test: verifier.TestName{Entry: "go"}, Detail: "1 package does not build"}}, "go 1 package does not build"},
 		{[]verifier.Finding{{Code: verifier.FindRenamed, Test: verifier.TestName{Suite: "p", Name: "TestA"}, Detail: "TestB"}}, "p TestA → TestB"},
 	} {
 		if got := gathered(c.list); got != c.want {
