@@ -146,8 +146,11 @@ func gathered(list []verifier.Finding) string {
 		case x.Code == verifier.FindRenamed:
 			item += " → " + x.Detail
 		case x.Code == verifier.FindNotMeasured:
-			what, why, _ := strings.Cut(x.Detail, ": ")
-			item = x.Test.Entry + " " + what + " (" + why + ")"
+			what, why, told := strings.Cut(x.Detail, ": ")
+			item = x.Test.Entry + " " + what
+			if told {
+				item += " (" + why + ")"
+			}
 		}
 		if times[item]++; times[item] == 1 {
 			items = append(items, item)

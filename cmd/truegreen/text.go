@@ -141,8 +141,13 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 	for _, s := range r.Steps() {
 		steps[s.Start.Call] = s
 	}
-	name := ""
+	name, width := "", len("hybrid")
 	more := map[string]int{}
+	for _, run := range r.Findings().Runs {
+		if run.Plain() && run.State != receipts.StateNotRun {
+			width = max(width, len(run.Side))
+		}
+	}
 	for _, run := range r.Findings().Runs {
 		if !run.Plain() {
 			if run.State != receipts.StateNotRun {
@@ -159,7 +164,7 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 		if i := run.Imported; i != nil {
 			line = fmt.Sprintf("%s, imported from the run of %s (seal %s)", runLine(run, &i.Call.Result), i.Ended.UTC().Format(time.RFC3339), short(i.Seal.String()))
 		}
-		fmt.Fprintf(w, "    %-7s %s%s\n", oneLine(run.Side), oneLine(line), mixes[run.Side])
+		fmt.Fprintf(w, "    %-*s  %s%s\n", width, oneLine(run.Side), oneLine(line), mixes[run.Side])
 		if run.Side == verifier.SideHead {
 			printSignals(w, run.Signals)
 		}
