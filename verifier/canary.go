@@ -23,7 +23,8 @@ import (
 // overlayFile is the name of the go command's description of an overlay.
 const overlayFile = "overlay.json"
 
-// canaryName returns the name of a canary of a package.
+// canaryName returns the name of a canary of a package. The failing ones all have
+// the same, of no package.
 func canaryName(secret receipts.Digest, kind, pkg string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "truegreen/v1 canary\x00%s\x00%s\x00%s", secret, kind, pkg))
 	return "Test" + strings.ToUpper(hex.EncodeToString(sum[:1])) + hex.EncodeToString(sum[1:9])
@@ -41,7 +42,7 @@ func canaryFile(secret receipts.Digest, p *source.GoPackage, failing bool) []byt
 	alias := "t" + strings.ToLower(canaryName(secret, "import", p.ImportPath))
 	fmt.Fprintf(&b, "package %s\n\nimport %s \"testing\"\n\nfunc %s(*%s.T) {}\n", p.Name, alias, canaryName(secret, canaryPass, p.ImportPath), alias)
 	if failing {
-		fmt.Fprintf(&b, "\nfunc %s(t *%s.T) { t.Error(\"this test has to fail\") }\n", canaryName(secret, canaryFail, p.ImportPath), alias)
+		fmt.Fprintf(&b, "\nfunc %s(t *%s.T) { t.Error(\"this test has to fail\") }\n", canaryName(secret, canaryFail, ""), alias)
 	}
 	return []byte(b.String())
 }

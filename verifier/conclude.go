@@ -13,11 +13,13 @@ import (
 // A Finding is something that needs attention beside the results of the tests.
 //
 //	removed            a test of the base is gone
-//	renamed            it has another name
+//	renamed            it has another name, or its package has
 //	never-run          its package did not come to it
 //	newly-skipped      it passed on the base and is skipped now
 //	unstable           it failed and passed on the same tree
 //	order-dependent    it failed when all tests were run in another order
+//	ci-dependent       it ends otherwise where nothing tells that it runs in continuous integration
+//	suspect-flaky      it regressed and executes no changed line
 //	fails-base-tests   a test of the base, as the base has it, fails on the head's code
 //	new-not-failing    a new test passes without the change as well
 //	weakened           a test checks less than on the base
@@ -28,7 +30,7 @@ import (
 //	survived           a mutant of a changed line that no test noticed
 //	canary-not-failing a test that has to fail did not turn its run red
 //	no-control         nothing outside of the tested process was compared with what it says
-//	not-measured       what the budget, or the kind of command, left out
+//	not-measured       what the budget, the kind of command, or a base that does not build left out
 type Finding struct {
 	Code   string   `json:"code"`
 	Test   TestName `json:"test"` // what of it is known
@@ -45,6 +47,8 @@ const (
 	FindNewlySkipped  = "newly-skipped"
 	FindUnstable      = "unstable"
 	FindMisplaced     = "order-dependent"
+	FindCIDependent   = "ci-dependent"
+	FindSuspect       = "suspect-flaky"
 	FindBaseTests     = "fails-base-tests"
 	FindNotFailing    = "new-not-failing"
 	FindWeakened      = "weakened"
@@ -119,6 +123,11 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 			find(x)
 		}
 	}
+	for _, name := range c.Regressed {
+		if lines, counted := f.reached[name.Entry]; counted && lines == 0 {
+			find(Finding{Code: FindSuspect, Test: name, Detail: "no changed line is executed by the tests that regressed"})
+		}
+	}
 	for _, r := range c.Renamed {
 		find(Finding{Code: FindRenamed, Test: r.From, Detail: r.To})
 	}
@@ -126,10 +135,13 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 	for i := range proofs {
 		proves[proofs[i].Test] = true
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare) {
+	for _, name := range f.sorted() {
 		s := f.outcomes[name]
 		if s.restored.bad() && s.base.outcome == Pass {
 			find(Finding{Code: FindBaseTests, Test: name, Detail: s.restored.kind})
+		}
+		if o := s.head.withoutCI; o != "" && o != s.head.outcome {
+			find(Finding{Code: FindCIDependent, Test: name, Detail: fmt.Sprintf("%s, and %s without CI", s.head.outcome, o)})
 		}
 		if s.base.outcome == "" && s.head.outcome == Pass && s.hybrid.outcome == Pass && !proves[name] {
 			find(Finding{Code: FindNotFailing, Test: name})
@@ -146,18 +158,52 @@ func (f *Findings) findControls(find func(Finding)) {
 		case r.Cut:
 			find(Finding{Code: FindNotMeasured, Test: at, Detail: strings.TrimSpace(r.Side+" "+r.Purpose) + ": the budget was used up"})
 		case r.Purpose == PurposeCanary && r.State != receipts.StateNotRun:
-			if r.State == receipts.StateExited && (r.Exit == 0 || r.Fail == 0) {
-				find(Finding{Code: FindCanarySilent, Test: at, Detail: fmt.Sprintf("exit code %d, %d tests failed", r.Exit, r.Fail)})
+			for _, s := range r.Signals {
+				if s.Code == sigCanarySilent {
+					find(Finding{Code: FindCanarySilent, Test: TestName{Entry: r.Name, Suite: s.Suite}, Detail: s.Detail})
+				}
 			}
+			if r.State == receipts.StateExited && r.Exit == 0 && !r.has(sigCanarySilent) {
+				find(Finding{Code: FindCanarySilent, Test: at, Detail: "exit code 0"})
+			}
+		case r.Purpose == PurposeCover && r.has(sigNoProfile):
+			find(Finding{Code: FindNotMeasured, Test: at, Detail: "executed lines: the test process left no profile"})
+		case r.Plain() && r.Side == SideBase && r.Unbuilt > 0:
+			find(Finding{Code: FindNotMeasured, Test: at, Detail: fmt.Sprintf("%s not build on the base, and nothing in them can be compared", plural(r.Unbuilt, "package does", "packages do"))})
 		case r.Plain() && r.Side == SideHead && r.State != receipts.StateNotRun:
 			expected[r.Name] = expected[r.Name] || r.Canaries > 0
+			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {
+				find(Finding{Code: FindNoControl, Test: at, Detail: fmt.Sprintf("%d of %d packages do not show the tests that were laid over them, on the base as well", n, r.Canaries)})
+			}
+		}
+	}
+	for _, r := range f.Runs {
+		why := map[string]string{receipts.StateTimeout: "its time was up", receipts.StateSignaled: "it was killed", receipts.StateFailed: "it could not be made", receipts.StateNotFound: "its command was not found"}[r.State]
+		if r.Clipped {
+			why = "the budget was used up"
+		}
+		// The plain run on the head is judged by itself, and time that is up kills a mutant.
+		if why != "" && (!r.Plain() || r.Side != SideHead) && (r.Purpose != PurposeMutant || r.fate() != mutantKilled) {
+			find(Finding{Code: FindNotMeasured, Test: TestName{Entry: r.Name, Suite: r.Package}, Detail: strings.TrimSpace(r.Side+" "+r.Purpose) + ": " + why})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		if !expected[name] {
-			find(Finding{Code: FindNoControl, Test: TestName{Entry: name}, Detail: "no test of truegreen's own could be laid over this command"})
+			find(Finding{Code: FindNoControl, Test: TestName{Entry: name}, Detail: f.uncontrolled(name)})
 		}
 	}
+}
+
+// uncontrolled says why no canary of an entry was to be seen on the head.
+func (f *Findings) uncontrolled(entry string) string {
+	if f.trees != nil && f.config != nil {
+		for i := range f.config.Test {
+			if e := &f.config.Test[i]; e.Name == entry && f.trees.controls(e, SideHead) {
+				return "no package came to the tests that were laid over it"
+			}
+		}
+	}
+	return "no test of truegreen's own could be laid over this command"
 }
 
 func (f *Findings) findCode(find func(Finding)) {
@@ -219,7 +265,7 @@ const (
 
 func (r *RunFinding) fate() string {
 	switch {
-	case r.State == receipts.StateTimeout:
+	case r.State == receipts.StateTimeout && !r.Clipped:
 		return mutantKilled
 	case r.State != receipts.StateExited:
 		return mutantUnknown
@@ -311,7 +357,7 @@ func (f *Findings) redness(r *RunFinding) string {
 	case r.State != receipts.StateExited:
 		return "it did not exit by itself"
 	case len(red) > 0:
-		return fmt.Sprintf("%d tests failed", len(red))
+		return plural(len(red), "test failed", "tests failed")
 	case !r.Complete:
 		return "the report is not complete"
 	case len(f.contradictions(r)) > 0:
@@ -339,19 +385,21 @@ func (f *Findings) missesRegression(c *Comparison) string {
 			return "the base was not run"
 		case r.State != receipts.StateExited || !r.Complete:
 			return "the run on the base has no end"
+		case r.Tests() == 0 && f.controlled(r):
+			return "the run on the base shows no test, and the base has some"
 		}
 	}
 	switch {
 	case len(f.plainOn(SideBase)) == 0:
 		return "there is no base"
 	case len(c.Regressed) > 0:
-		return fmt.Sprintf("%d tests regressed", len(c.Regressed))
+		return plural(len(c.Regressed), "test regressed", "tests regressed")
 	case len(c.Removed) > 0:
-		return fmt.Sprintf("%d tests are gone", len(c.Removed))
+		return plural(len(c.Removed), "test is gone", "tests are gone")
 	case len(c.NewlySkipped) > 0:
-		return fmt.Sprintf("%d tests are skipped that passed", len(c.NewlySkipped))
+		return plural(len(c.NewlySkipped), "test is skipped that passed", "tests are skipped that passed")
 	case len(c.NeverRun) > 0:
-		return fmt.Sprintf("%d tests were not run", len(c.NeverRun))
+		return plural(len(c.NeverRun), "test was not run", "tests were not run")
 	}
 	if f.trees == nil || !f.trees.harnessTouched() {
 		return ""
@@ -363,21 +411,30 @@ func (f *Findings) missesRegression(c *Comparison) string {
 	if !f.trees.own(SideRestored) {
 		return "" // the head is its own code with the base's tests
 	}
-	restored := 0
-	for _, r := range f.plainOn(SideRestored) {
-		if r.State == receipts.StateExited && r.Complete && r.Pass > 0 {
-			restored++
-		}
-	}
-	if restored == 0 {
-		return "the patch touches how tests run, and the base's tests were not run on its code"
-	}
 	for _, s := range f.outcomes {
 		if s.restored.bad() && s.base.outcome == Pass {
 			return "the patch touches how tests run, and tests of the base fail on its code"
 		}
 	}
+	for _, base := range f.plainOn(SideBase) {
+		restored := f.side(base.Name, SideRestored)
+		if !slices.ContainsFunc(restored, func(r *RunFinding) bool {
+			return r.Plain() && r.State == receipts.StateExited && r.Complete && (r.Pass > 0 || base.Pass == 0)
+		}) && f.ran(base.Name, SideHead) {
+			return "the patch touches how tests run, and the base's tests were not run on its code"
+		}
+	}
 	return ""
+}
+
+// controlled reports whether a plain run must have shown truegreen's own tests.
+func (f *Findings) controlled(r *RunFinding) bool {
+	for i := range f.config.Test {
+		if e := &f.config.Test[i]; e.Name == r.Name && f.trees != nil {
+			return f.trees.controls(e, r.Side)
+		}
+	}
+	return false
 }
 
 // plainOn returns the plain runs on a side, of all entries.

@@ -69,7 +69,7 @@ func TestParseConfig(t *testing.T) {
 
 // defaultTail is what a configuration document has of evidence and integrity where
 // the file does not say anything.
-const defaultTail = `"evidence":{"level":1,"reruns":5,"mutants":40,"budget_s":1800},"integrity":{"removed":"fail","newly_skipped":"fail","still_failing":"fail","zero_tests":"fail","weakened":"warn","unstable":"warn","harness_touched":"warn","ci_touched":"warn","build_touched":"warn","golden_touched":"warn","tooling_touched":"warn","test_aware":"warn","fails_base_tests":"warn","no_fail_to_pass":"warn","not_executed":"warn","survived":"warn"}`
+const defaultTail = `"evidence":{"level":1,"auto":true,"reruns":5,"mutants":40,"budget_s":1200},"integrity":{"removed":"fail","newly_skipped":"fail","still_failing":"fail","zero_tests":"fail","weakened":"warn","unstable":"warn","harness_touched":"warn","ci_touched":"warn","build_touched":"warn","golden_touched":"warn","tooling_touched":"warn","test_aware":"warn","fails_base_tests":"warn","no_fail_to_pass":"warn","not_executed":"warn","survived":"warn"}`
 
 func TestParseConfigDefault(t *testing.T) {
 	t.Parallel()
@@ -318,13 +318,14 @@ func TestParseConfigDocumentErrors(t *testing.T) {
 		{strings.Replace(good, `"limits":{}`, `"limits":{"x":1}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":0}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":-1}`, 1), "limits.pids: -1"},
-		{strings.Replace(good, `"evidence":{"level":1`, `"evidence":{"level":5`, 1), "evidence.level"},
-		{strings.Replace(good, `"evidence":{"level":1`, `"evidence":{"level":-1`, 1), "evidence.level"},
+		{strings.Replace(good, `"evidence":{"level":1,"auto":true`, `"evidence":{"level":5`, 1), "evidence.level"},
+		{strings.Replace(good, `"evidence":{"level":1,"auto":true`, `"evidence":{"level":-1`, 1), "evidence.level"},
+		{strings.Replace(good, `"evidence":{"level":1`, `"evidence":{"level":2`, 1), "evidence.level: chosen, and automatic"},
 		{strings.Replace(good, `"reruns":5`, `"reruns":0`, 1), "evidence.reruns: 0"},
 		{strings.Replace(good, `"reruns":5`, `"reruns":51`, 1), "evidence.reruns: 51"},
 		{strings.Replace(good, `"mutants":40`, `"mutants":501`, 1), "evidence.mutants: 501"},
-		{strings.Replace(good, `"budget_s":1800`, `"budget_s":0`, 1), "evidence.budget"},
-		{strings.Replace(good, `"budget_s":1800`, `"budget_s":1800,"tests":["/a"]`, 1), "evidence.tests[0]"},
+		{strings.Replace(good, `"budget_s":1200`, `"budget_s":0`, 1), "evidence.budget"},
+		{strings.Replace(good, `"budget_s":1200`, `"budget_s":1200,"tests":["/a"]`, 1), "evidence.tests[0]"},
 		{strings.Replace(good, `"removed":"fail"`, `"removed":"yes"`, 1), "integrity.removed"},
 		{strings.Replace(good, `"removed":"fail",`, ``, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":0}`, 1), "configuration document"},

@@ -48,10 +48,12 @@ const (
 //	                             # where the host has no stronger walls
 //	limits: {pids: 512, memory: 4GiB, cpu: "1.5", disk: 4GiB, output: 64MiB}
 //	evidence:
-//	  level: L1                  # what the run tries to prove, L0 to L4
+//	  level: L1                  # what the run tries to prove, L0 to L4; default: L1,
+//	                             # and L2 where the plain runs of base and head take
+//	                             # no more than a tenth of the budget
 //	  reruns: 5                  # of fail-to-pass tests on each side, and of failures
 //	  mutants: 40                # at most so many
-//	  budget: 30m                # of all test runs together
+//	  budget: 20m                # of all test runs together
 //	  tests: ["spec/**"]         # more files that belong to the tests
 //	  unstable: ["TestFlaky*"]   # tests that may fail and pass
 //	integrity:                   # fail, warn or ignore
@@ -265,7 +267,7 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 		"evidence": func(v yamlValue) {
 			e := &c.Evidence
 			d.mapping(v, map[string]func(yamlValue){
-				"level":    func(v yamlValue) { e.Level = d.level(v) },
+				"level":    func(v yamlValue) { e.Level, e.Auto = d.level(v), false },
 				"reruns":   func(v yamlValue) { e.Reruns = int(d.integer(v)) },
 				"mutants":  func(v yamlValue) { e.Mutants = int(d.integer(v)) },
 				"budget":   func(v yamlValue) { e.Budget = d.seconds(v) },

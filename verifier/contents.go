@@ -307,6 +307,12 @@ func (v *verification) matchCall(c *TestCall, p *PlannedRun) error {
 			return differ("environment")
 		}
 	}
+	if p.WithoutCI() && slices.ContainsFunc(a.Env, func(kv receipts.Bytes) bool {
+		name, _, _ := strings.Cut(string(kv), "=")
+		return IsCIVariable(name)
+	}) {
+		return differ("environment")
+	}
 	if p.Skip == SkipImported {
 		if err := v.matchImport(c); err != nil {
 			return err

@@ -36,7 +36,16 @@ type Findings struct {
 	unbuilt map[builtKey][]string // files that did not build
 	crashed map[builtKey]string   // the function that ended the process last
 	lines   map[string]coverRow   // by path
+	readsCI map[builtKey]bool     // packages that ask for variables of a CI
+	reached map[string]int        // changed lines that the regressed tests of an entry execute; absent: nobody counted
 	mutants []source.Mutant
+	clipped bool              // the budget left the run less time than its own
+	ended   map[suiteKey]bool // suites in which a test ended the process, or its time was up
+
+	// Drawn from the rows when they are asked for, and dropped with the next row.
+	names    []TestName
+	compared *Comparison
+	proofs   *[]Proof
 }
 
 type suiteKey struct{ entry, side, suite string }
@@ -55,6 +64,7 @@ type RunFinding struct {
 	Unparsed                     int64
 	Canaries, CanariesSeen       int
 	Cut                          bool // left out because the budget was used up
+	Clipped                      bool // the budget ended it before its own time was up
 	Signals                      []Signal
 	Imported                     *Import // the earlier run that it is taken from; nil: none
 
@@ -73,24 +83,39 @@ type tally struct {
 	kind          string
 	fails, passes int32 // in all runs but those of all tests in another order
 	misplaced     bool  // failed in another order
+	withoutCI     Outcome
 }
 
-func (t *tally) add(o Outcome, kind, purpose string) {
-	if purpose == PurposeShuffle {
+// add counts what a run says of the test. Where the process was ended from outside,
+// a test that had begun tells nothing of itself: it may be any of those that ran side
+// by side.
+func (t *tally) add(o Outcome, kind, purpose string, exited bool) {
+	open := o == Unfinished && !exited
+	if open && purpose != "" {
+		return
+	}
+	switch purpose {
+	case PurposeShuffle:
 		t.misplaced = t.misplaced || o == Fail || o == Unfinished
+		return
+	case PurposeNoCI:
+		t.withoutCI = o
 		return
 	}
 	switch {
-	case t.outcome == "", purpose == PurposeIsolate && t.outcome == Unfinished:
+	case purpose == PurposeIsolate && t.outcome == Unfinished: // it was another test that ended the process
+		t.outcome, t.kind = o, kind
+		t.fails = max(0, t.fails-1)
+	case t.outcome == "":
 		t.outcome, t.kind = o, kind
 	case purpose == PurposeRepeat, purpose == PurposeCover, purpose == PurposeIsolate:
 	case worst(t.outcome, o) != t.outcome: // twice in one run
 		t.outcome, t.kind = o, kind
 	}
-	switch o {
-	case Pass:
+	switch {
+	case o == Pass:
 		t.passes++
-	case Fail, Unfinished:
+	case o == Fail, o == Unfinished && !open:
 		t.fails++
 	}
 }
@@ -125,11 +150,17 @@ func newFindings() *Findings {
 	return &Findings{
 		byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]*sides{}, detail: map[TestName]string{}, limit: maxFindings,
 		bad: map[suiteKey]suiteRow{}, unbuilt: map[builtKey][]string{}, crashed: map[builtKey]string{}, lines: map[string]coverRow{},
+		readsCI: map[builtKey]bool{}, reached: map[string]int{}, ended: map[suiteKey]bool{},
 	}
 }
 
 // add applies a row of the evidence.
 func (f *Findings) add(row any) error {
+	switch row.(type) {
+	case *findingRow, *claimRow:
+	default:
+		f.compared, f.proofs = nil, nil
+	}
 	of := func(call uint64, what string) (*RunFinding, error) {
 		if r := f.byCall[call]; r != nil {
 			return r, nil
@@ -145,9 +176,11 @@ func (f *Findings) add(row any) error {
 			return err
 		}
 		r.Signals = append(r.Signals, Signal{row.Signal, string(row.Suite), string(row.Test), string(row.Detail)})
-		if row.Signal == sigNotBuilt {
-			key := builtKey{r.Name, r.Side, r.Package}
+		switch key := (builtKey{r.Name, r.Side, r.Package}); row.Signal {
+		case sigNotBuilt:
 			f.unbuilt[key] = append(f.unbuilt[key], string(row.Detail))
+		case sigReadsCI:
+			f.readsCI[key] = true
 		}
 	case *suiteRow:
 		r, err := of(row.Of, "suite")
@@ -164,8 +197,13 @@ func (f *Findings) add(row any) error {
 		}
 		return f.test(r, row)
 	case *coverRow:
-		if _, err := of(row.Of, "cover"); err != nil {
+		r, err := of(row.Of, "cover")
+		if err != nil {
 			return err
+		}
+		if r.Purpose == PurposeReach {
+			f.reached[r.Name] += countLines(row.Executed)
+			return nil
 		}
 		have := f.lines[string(row.Cover)]
 		have.Executed, have.Missed = append(have.Executed, row.Executed...), append(have.Missed, row.Missed...)
@@ -201,6 +239,7 @@ func (f *Findings) run(row *runRow) error {
 		}
 	}
 	r.Cut = r.State == receipts.StateNotRun && f.planned != nil && f.planned.Skip == ""
+	r.Clipped = r.State == receipts.StateTimeout && f.clipped
 	if row.Purpose == PurposeMutant && f.planned != nil {
 		r.mutant = f.planned.mutant
 	}
@@ -229,8 +268,8 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 		}
 	}
 	switch r.Purpose {
-	case PurposeBuild, PurposeCanary, PurposeMutant:
-		return nil // of something else than the patch
+	case PurposeBuild, PurposeCanary, PurposeMutant, PurposeReach:
+		return nil // of something else than the patch, or of nothing new
 	case PurposeRepeat:
 		if f.planned != nil && f.planned.only != nil && !slices.Contains(f.planned.only, rootName(string(row.Test))) {
 			return nil
@@ -243,9 +282,12 @@ func (f *Findings) test(r *RunFinding, row *testRow) error {
 			return fmt.Errorf("%w: more than %d tests", errEvidenceLimit, f.limit)
 		}
 		s = new(sides)
-		f.outcomes[name] = s
+		f.outcomes[name], f.names = s, nil
 	}
-	s.on(r.Side).add(row.Outcome, row.Kind, r.Purpose)
+	if (row.Kind == kindPanic || row.Kind == kindTimeout) && r.Purpose != PurposeIsolate {
+		f.ended[suiteKey{r.Name, r.Side, string(row.Suite)}] = true
+	}
+	s.on(r.Side).add(row.Outcome, row.Kind, r.Purpose, r.State == receipts.StateExited)
 	return nil
 }
 
@@ -316,10 +358,27 @@ type Renamed struct {
 	To   string   `json:"to"`
 }
 
-// Compare compares base and head for every test, in the order of their names.
+// sorted returns the names of all tests, in order.
+func (f *Findings) sorted() []TestName {
+	if f.names == nil {
+		f.names = slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare)
+	}
+	return f.names
+}
+
+// Compare compares base and head for every test, in the order of their names. The
+// lists are not to be changed.
 func (f *Findings) Compare() Comparison {
+	if f.compared == nil {
+		c := f.compare()
+		f.compared = &c
+	}
+	return *f.compared
+}
+
+func (f *Findings) compare() Comparison {
 	var c Comparison
-	names := slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare)
+	names := f.sorted()
 	twice := f.twiceOnBase()
 	addresses := f.addresses(names)
 	for _, name := range names {
@@ -347,7 +406,7 @@ func (f *Findings) Compare() Comparison {
 			switch {
 			case twice[name.Entry] && base.fails+base.passes < 2 && base.outcome != Skip, addresses[name]:
 				c.UnstableName++
-			case f.stopped(name):
+			case f.stopped(name) && !f.unwritten(name):
 				list = &c.NeverRun
 			case f.renamed(name) != "":
 				c.Renamed = append(c.Renamed, Renamed{name, f.renamed(name)})
@@ -426,17 +485,30 @@ func (f *Findings) stopped(n TestName) bool {
 			return true
 		}
 	}
-	return ok && f.panicked(n.Entry, n.Suite)
+	return ok && f.ended[suiteKey{n.Entry, SideHead, n.Suite}]
 }
 
-// panicked reports whether a test of a package ended its process on the head.
-func (f *Findings) panicked(entry, suite string) bool {
-	for name, s := range f.outcomes {
-		if name.Entry == entry && name.Suite == suite && (s.head.kind == kindPanic || s.head.kind == kindTimeout) {
-			return true
-		}
+// unwritten reports whether the head's text has no such Go test where the base's has:
+// it is gone, whatever became of its package.
+func (f *Findings) unwritten(n TestName) bool {
+	if f.trees == nil || f.config == nil {
+		return false
 	}
-	return false
+	has := func(side string) bool {
+		for i := range f.config.Test {
+			e := &f.config.Test[i]
+			if e.Name != n.Entry {
+				continue
+			}
+			for _, p := range f.trees.covered(e, parseGoTest(e), side) {
+				if p.ImportPath == n.Suite && slices.ContainsFunc(p.Tests, func(t source.GoTest) bool { return t.Name == rootName(n.Name) }) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return has(SideBase) && !has(SideHead)
 }
 
 // renamed returns the name on the head of a Go test that is gone, "" if it has none.
@@ -448,8 +520,8 @@ func (f *Findings) renamed(n TestName) string {
 	for _, r := range f.trees.renames {
 		if r.Package == n.Suite && r.From == root {
 			to := r.To + strings.TrimPrefix(n.Name, root)
-			if s := f.outcomes[TestName{n.Entry, n.Suite, to, n.Ordinal}]; s != nil && s.head.outcome != "" {
-				return to
+			if s := f.outcomes[TestName{n.Entry, cmp.Or(r.In, n.Suite), to, n.Ordinal}]; s != nil && s.head.outcome != "" {
+				return strings.TrimSpace(r.In + " " + to)
 			}
 		}
 	}
@@ -485,29 +557,46 @@ func (p *Proof) Stable() bool { return p.Failed == p.FailedRuns && p.Passed == p
 // FailToPass returns the tests that prove the change, in the order of their names:
 // they fail on the base's code with the head's tests, and pass on the head. Where
 // the patch does not change the tests, the base itself is what they fail on. A test
-// that a failed parent's subtest explains is listed as well.
+// that a failed parent's subtest explains is listed as well. The list is not to be
+// changed.
 func (f *Findings) FailToPass() []Proof {
+	if f.proofs == nil {
+		list := f.failToPass()
+		f.proofs = &list
+	}
+	return *f.proofs
+}
+
+func (f *Findings) failToPass() []Proof {
 	var list []Proof
-	for _, name := range slices.SortedFunc(maps.Keys(f.outcomes), TestName.compare) {
+	tried := f.triedHybrid()
+	dropped := map[suiteKey]func(root string) bool{}
+	for _, name := range f.sorted() {
 		s := f.outcomes[name]
 		if s.head.passes == 0 || s.head.outcome == Skip {
 			continue
 		}
 		side, t := SideBase, &s.base
-		if f.trees != nil && f.trees.own(SideHybrid) && f.ranHybrid(name.Entry, name.Suite) {
+		if tried[suiteKey{name.Entry, SideHybrid, ""}] || tried[suiteKey{name.Entry, SideHybrid, name.Suite}] {
 			side, t = SideHybrid, &s.hybrid
 		}
 		p := Proof{
 			Test: name, Failed: int(t.fails), FailedRuns: int(t.fails + t.passes), Passed: int(s.head.passes), PassedRuns: int(s.head.passes + s.head.fails),
-			New: s.base.outcome == "",
+			New: s.base.outcome == "" && f.ran(name.Entry, SideBase),
+		}
+		key := suiteKey{name.Entry, side, name.Suite}
+		if t.outcome == "" && side == SideHybrid && dropped[key] == nil {
+			dropped[key] = f.dropped(name.Entry, name.Suite)
 		}
 		switch {
+		case t.outcome == Unfinished && t.passes == 0 && f.ended[key]:
+			continue // another test took it along
 		case t.fails > 0:
 			p.Kind = cmp.Or(t.kind, kindAssertion)
 			if t.outcome == Unfinished {
 				p.Kind = kindUnfinished
 			}
-		case t.outcome == "" && side == SideHybrid && f.dropped(name):
+		case t.outcome == "" && side == SideHybrid && s.base.outcome != Pass && f.ran(name.Entry, SideBase) && dropped[key](rootName(name.Name)):
 			p.Kind, p.Failed, p.FailedRuns = kindNotCompiled, 1, 1
 		default:
 			continue
@@ -522,40 +611,51 @@ const (
 	kindUnfinished  = "not-finished"
 )
 
-// ranHybrid reports whether the tests of a suite were tried on the hybrid tree.
-func (f *Findings) ranHybrid(entry, suite string) bool {
-	for _, r := range f.side(entry, SideHybrid) {
-		if r.State != receipts.StateNotRun && (r.Package == "" || r.Package == suite) {
-			return true
-		}
-	}
-	return false
+// ran reports whether the plain command of an entry came to its end on a side.
+func (f *Findings) ran(entry, side string) bool {
+	return slices.ContainsFunc(f.Runs, func(r *RunFinding) bool {
+		return r.Name == entry && r.Side == side && r.Plain() && r.State == receipts.StateExited && r.Complete
+	})
 }
 
-// dropped reports whether the file of a test could not be built on the base's code.
-func (f *Findings) dropped(n TestName) bool {
-	files := f.unbuilt[builtKey{n.Entry, SideHybrid, n.Suite}]
-	if s, ok := f.bad[suiteKey{n.Entry, SideHybrid, n.Suite}]; ok && s.Outcome == BuildFailed {
-		return true
+// triedHybrid returns the suites whose tests were to be run on the hybrid tree, be it
+// that they were or not: of these the base itself proves nothing, since the patch
+// changes their tests. Where all are, the suite is "".
+func (f *Findings) triedHybrid() map[suiteKey]bool {
+	tried := map[suiteKey]bool{}
+	if f.trees == nil || !f.trees.own(SideHybrid) {
+		return tried
 	}
-	if len(files) == 0 {
-		return false
+	for _, r := range f.Runs {
+		if r.Side == SideHybrid {
+			tried[suiteKey{r.Name, SideHybrid, r.Package}] = true
+		}
 	}
-	root := rootName(n.Name)
+	return tried
+}
+
+// dropped returns what tells of the functions of a suite whether their files could
+// not be built on the base's code.
+func (f *Findings) dropped(entry, suite string) func(root string) bool {
+	if s, ok := f.bad[suiteKey{entry, SideHybrid, suite}]; ok && s.Outcome == BuildFailed {
+		return func(string) bool { return true }
+	}
+	functions := map[string]bool{}
+	files := f.unbuilt[builtKey{entry, SideHybrid, suite}]
 	for i := range f.config.Test {
 		e := &f.config.Test[i]
-		if e.Name != n.Entry {
+		if e.Name != entry || len(files) == 0 {
 			continue
 		}
 		for _, p := range f.trees.covered(e, parseGoTest(e), SideHead) {
 			for _, t := range p.Tests {
-				if p.ImportPath == n.Suite && t.Name == root {
-					return slices.Contains(files, path.Base(t.File))
+				if p.ImportPath == suite && slices.Contains(files, path.Base(t.File)) {
+					functions[t.Name] = true
 				}
 			}
 		}
 	}
-	return false
+	return func(root string) bool { return functions[root] }
 }
 
 // side returns the findings of one entry on one side, in order.

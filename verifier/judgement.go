@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/truegreen-dev/truegreen/internal/strictjson"
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -33,7 +34,9 @@ type Judgement struct {
 	stage int
 	round map[[2]string]int // the last round of an entry on a side
 	built map[builtKey]*built
-	tries map[string]int // of stages that come back
+
+	plainTime time.Duration // that the plain runs took
+	bases     int           // plain runs on the base
 
 	w    *bufio.Writer
 	doc  *rowReader // instead of reading what was put out: a sealed document
@@ -73,7 +76,7 @@ func (j *Judgement) originOf(p *PlannedRun, c *TestCall) origin {
 // NewJudgement begins a judgement that writes the evidence document to w.
 func NewJudgement(w io.Writer, in Judged) *Judgement {
 	j := &Judgement{
-		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{}, tries: map[string]int{},
+		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{},
 		w: bufio.NewWriterSize(w, 64<<10),
 	}
 	j.trees, j.config, j.aimed, j.imports = in.Trees, in.Config, in.Plan.Level, in.Imports
@@ -140,7 +143,7 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 	if j.err != nil {
 		return j.err
 	}
-	j.planned = p
+	j.planned, j.clipped = p, c.Args.Sandbox != nil && c.Args.Sandbox.Wall < p.Timeout
 	from := j.originOf(p, c)
 	if j.doc != nil {
 		j.err = j.believe(c, &from)
@@ -148,12 +151,18 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 		j.err = err
 	} else {
 		j.reading(p, c, &from, &reading)
-		if p.Purpose == PurposeCover && j.err == nil {
+		if (p.Purpose == PurposeCover || p.Purpose == PurposeReach) && j.err == nil {
 			j.err = j.coverage(c)
 		}
 	}
 	if j.err != nil {
 		return fmt.Errorf("evidence: %w", j.err)
+	}
+	if p.Purpose == "" && from.Result.State != receipts.StateNotRun && j.stage <= 1 {
+		j.plainTime += time.Duration(max(0, from.Result.End-from.Result.Start)) * time.Millisecond
+		if p.Side == SideBase {
+			j.bases++
+		}
 	}
 	j.noteBuilt(p, c)
 	return nil
@@ -312,6 +321,13 @@ func (j *Judgement) examine(p *PlannedRun, c *origin, r *Reading) examination {
 	for path := range packages {
 		x.names[path] = canaryName(c.canary, canaryPass, path)
 	}
+	if p.Purpose == PurposeCanary && c.Result.State == receipts.StateExited {
+		x.signals = j.silentCanaries(p, r, packages)
+		x.bound()
+	}
+	if p.Report == testLogFile {
+		x.signals = j.readsCIOf(p, c.TestCall)
+	}
 	whole := p.Purpose == "" || p.Purpose == PurposeCover || p.Purpose == PurposeShuffle || p.Purpose == PurposePackage
 	if !whole {
 		return x
@@ -366,7 +382,27 @@ func (j *Judgement) examine(p *PlannedRun, c *origin, r *Reading) examination {
 	return x
 }
 
-// buildError finds the test file that a line of the compiler's output is abfrom.
+// silentCanaries names the packages whose failing canary did not turn them red.
+func (j *Judgement) silentCanaries(p *PlannedRun, r *Reading, packages map[string]*source.GoPackage) []Signal {
+	name := canaryName(j.in.Plan.Canary, canaryFail, "")
+	failed := map[string]bool{}
+	for i := range r.Tests {
+		if t := &r.Tests[i]; t.Name == name && t.Outcome == Fail {
+			failed[t.Suite] = true
+		}
+	}
+	var list []Signal
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		if packages[s.Name] == nil || s.Outcome == BuildFailed || failed[s.Name] && s.Outcome == Fail {
+			continue
+		}
+		list = append(list, Signal{Code: sigCanarySilent, Suite: s.Name, Detail: fmt.Sprintf("the package is %s, its failing test was seen: %t", s.Outcome, failed[s.Name])})
+	}
+	return list
+}
+
+// buildError finds the test file that a line of the compiler's output is about.
 var buildError = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\S*?([^/\s:]+_test\.go):\d+(:\d+)?: `)
 })
@@ -392,6 +428,41 @@ func (j *Judgement) notBuilt(p *PlannedRun, c *TestCall) []Signal {
 		}
 	}
 	return list
+}
+
+// readsCIOf names the variables of a CI that a test process asked for, as package
+// testing noted it inside of that process.
+func (j *Judgement) readsCIOf(p *PlannedRun, c *TestCall) []Signal {
+	digest, ok := file(&c.Result, string(ReportFile(testLogFile)))
+	if !ok {
+		return nil
+	}
+	log, err := j.in.Open(digest)
+	if err != nil {
+		j.err = err
+		return nil
+	}
+	defer log.Close()
+	var list []Signal
+	lines := bufio.NewScanner(io.LimitReader(log, 16<<20))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() { // a longer line ends it: it is a hint, and names nothing that is believed
+		name, ok := strings.CutPrefix(lines.Text(), "getenv ")
+		if !ok || !IsCIVariable(name) {
+			continue
+		}
+		s := Signal{Code: sigReadsCI, Suite: string(p.Package), Detail: cut(name, maxDetail)}
+		if len(list) < maxSignals && !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// IsCIVariable reports whether a variable tells a program that it runs in
+// continuous integration, or under truegreen.
+func IsCIVariable(name string) bool {
+	return name == "CI" || strings.HasPrefix(name, "GITHUB_") || strings.HasPrefix(name, "TRUEGREEN_")
 }
 
 // bound keeps at most maxSignals of a code.
@@ -423,9 +494,16 @@ func (j *Judgement) entry(name string) *TestEntry {
 
 // coverage writes what a profile says of the changed lines.
 func (j *Judgement) coverage(c *TestCall) error {
+	if c.Result.State != receipts.StateExited {
+		return nil // a profile is written at the end
+	}
+	noProfile := func(why string) error {
+		j.row(&signalRow{Signal: sigNoProfile, Of: c.Call, Detail: receipts.Bytes(cut(why, maxDetail))})
+		return j.err
+	}
 	digest, ok := file(&c.Result, string(ReportFile(coverFile)))
 	if !ok {
-		return nil
+		return noProfile("there is none")
 	}
 	profile, err := j.in.Open(digest)
 	if err != nil {
@@ -434,8 +512,7 @@ func (j *Judgement) coverage(c *TestCall) error {
 	defer profile.Close()
 	cover, err := source.ReadGoProfile(profile, j.in.Trees.goFile)
 	if err != nil {
-		j.row(&signalRow{Signal: sigNoProfile, Of: c.Call, Detail: receipts.Bytes(cut(err.Error(), maxDetail))})
-		return j.err
+		return noProfile(err.Error())
 	}
 	isCode := func(p string) bool { return source.Classify(p, j.in.Trees.extra) == source.Code }
 	head := func(p string) ([]byte, bool) { return j.in.Trees.text(SideHead, p) }

@@ -20,9 +20,11 @@ var stages = []func(*Judgement) []PlannedRun{
 	(*Judgement).rebuilds, // comes back
 	(*Judgement).binaryRuns,
 	(*Judgement).isolations, // comes back
+	(*Judgement).withoutCI,
 	(*Judgement).headBuilds,
 	(*Judgement).repeats,
 	(*Judgement).secondBase,
+	(*Judgement).reachRuns,
 	(*Judgement).coverRuns,
 	(*Judgement).mutantRuns,
 }
@@ -33,9 +35,10 @@ const (
 	maxRebuilds   = 3  // of a package whose tests do not build on the base's code
 	maxIsolations = 4  // of a package whose tests end the process
 	maxRepeated   = 64 // tests that are run again
-	cheapPackages = 8  // with so many packages at most, every one gets a failing canary at level L2
+	cheapPackages = 8  // with so many packages at most, every one is run from a binary of its own at level L2
 
-	coverFile = "cover.out"
+	coverFile   = "cover.out"
+	testLogFile = "test.log" // what package testing notes of the environment and files that a test process asks for
 )
 
 // A builtKey names a test binary.
@@ -55,7 +58,13 @@ type built struct {
 
 // Next returns the runs that are to be made now; they do not depend on each other.
 // After the last there are none.
+//
+// With a level that is chosen automatically, level 2 is tried where the base was
+// run and all plain runs together took no more than a tenth of the budget.
 func (j *Judgement) Next() []PlannedRun {
+	if j.stage == 1 && j.in.Config.Evidence.Auto && j.bases > 0 && 10*j.plainTime <= j.in.Config.Evidence.budget() {
+		j.aimed = max(j.aimed, LevelFailToPass)
+	}
 	for j.stage < len(stages) {
 		runs := stages[j.stage](j)
 		if len(runs) == 0 {
@@ -124,7 +133,8 @@ func (j *Judgement) runsBase(e *TestEntry) bool {
 }
 
 // mixedRuns are the head's tests on the base's code and, where the patch touches
-// what decides how tests run, the base's tests on the head's code.
+// what decides how tests run, or tests that there were, the base's tests on the
+// head's code.
 func (j *Judgement) mixedRuns() []PlannedRun {
 	var runs []PlannedRun
 	t := j.in.Trees
@@ -142,11 +152,16 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 			}
 		}
 		if j.aims(LevelNoRegression) && t.own(SideRestored) && j.needsRestored() {
-			runs = append(runs, planned(e, SideRestored, t))
+			runs = append(runs, j.restoredRuns(e, c)...)
 		}
 		if c != nil && j.aims(LevelNoRegression) {
-			for _, pkg := range j.guarded(e, c) {
-				runs = append(runs, j.buildRun(e, c, SideHead, &pkg, nil))
+			guarded := j.guarded(e, c)
+			if !j.cheap(e, c) && len(guarded) > 0 {
+				runs = append(runs, j.canaryRun(e, c, guarded))
+			} else {
+				for i := range guarded {
+					runs = append(runs, j.buildRun(e, c, SideHead, &guarded[i], nil))
+				}
 			}
 		}
 	})
@@ -154,12 +169,59 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 }
 
 // aims reports whether the run tries to reach a level.
-func (j *Judgement) aims(level int) bool { return j.in.Plan.Level >= level }
+func (j *Judgement) aims(level int) bool { return j.aimed >= level }
 
 // needsRestored reports whether the base's own tests have to be seen to pass on the
-// head's code: the patch touches how tests run, or makes a test check less.
+// head's code: the patch touches how tests run, or a test checks less by some count;
+// and at level L2, where it changes tests that there were, or what they compare with:
+// no count tells a check that was loosened.
 func (j *Judgement) needsRestored() bool {
-	return j.in.Trees.harnessTouched() || len(j.in.Trees.weaker) > 0
+	t := j.in.Trees
+	return t.harnessTouched() || len(t.weaker) > 0 || j.aims(LevelFailToPass) && len(t.testsChanged()) > 0
+}
+
+// restoredRuns are the plain command on the head's code with the base's tests: where
+// nothing but the tests of some packages was changed, that of these packages alone,
+// as far as the command comes to them.
+func (j *Judgement) restoredRuns(e *TestEntry, c *goCommand) []PlannedRun {
+	t := j.in.Trees
+	run := planned(e, SideRestored, t)
+	if c == nil || t.harnessTouched() {
+		return []PlannedRun{run}
+	}
+	ran := map[string]bool{}
+	for name, s := range j.outcomes {
+		ran[name.Suite] = ran[name.Suite] || name.Entry == e.Name && s.base.outcome != ""
+	}
+	all := t.covered(e, c, SideRestored)
+	var packages []string
+	for i := range all {
+		ours := func(changed string) bool { return belongsTo(changed, &all[i]) }
+		if ran[all[i].ImportPath] && slices.ContainsFunc(t.testsChanged(), ours) {
+			packages = append(packages, packageArg(e, &all[i]))
+		}
+	}
+	if len(packages) > maxBuilt || slices.ContainsFunc(t.testsChanged(), func(changed string) bool {
+		return !slices.ContainsFunc(all, func(p source.GoPackage) bool { return belongsTo(changed, &p) })
+	}) {
+		return []PlannedRun{run} // who reads the file is not known
+	}
+	if len(packages) == 0 {
+		return nil
+	}
+	argv := []string{e.Run[0], "test", "-json", "-count=1", overlayFlag(e.Dir)}
+	argv = slices.Concat(argv, c.vet, c.build, c.test, packages)
+	if len(c.args) > 0 {
+		argv = append(append(argv, "-args"), c.args...)
+	}
+	run.Argv = asBytes(argv)
+	return []PlannedRun{run}
+}
+
+// belongsTo reports whether a file of the tests is one of a package.
+func belongsTo(file string, p *source.GoPackage) bool {
+	dir := path.Dir(file)
+	return dir == p.Dir || strings.HasPrefix(dir, path.Join(p.Dir, "testdata"))
 }
 
 // reached returns the packages of the hybrid tree whose tests the patch changes.
@@ -168,7 +230,7 @@ func (j *Judgement) reached(e *TestEntry, c *goCommand) []source.GoPackage {
 	t := j.in.Trees
 	for _, p := range t.covered(e, c, SideHybrid) {
 		for _, changed := range t.changed {
-			if dir := path.Dir(changed); t.isTestSide(changed) && (dir == p.Dir || strings.HasPrefix(dir, path.Join(p.Dir, "testdata"))) {
+			if t.isTestSide(changed) && belongsTo(changed, &p) {
 				list = append(list, p)
 				break
 			}
@@ -180,20 +242,40 @@ func (j *Judgement) reached(e *TestEntry, c *goCommand) []source.GoPackage {
 	return list
 }
 
+// cheap reports whether every package of the head gets a binary of its own.
+func (j *Judgement) cheap(e *TestEntry, c *goCommand) bool {
+	return j.aims(LevelFailToPass) && len(j.in.Trees.covered(e, c, SideHead)) <= cheapPackages
+}
+
 // guarded returns the packages of the head that get a failing canary: those with a
-// TestMain and those whose tests the patch changes in a way that decides how they
-// run; at level L2 all, if there are few.
+// TestMain, those whose tests the patch changes in a way that decides how they run,
+// and all where that is cheap.
 func (j *Judgement) guarded(e *TestEntry, c *goCommand) []source.GoPackage {
 	var list []source.GoPackage
-	t := j.in.Trees
-	all := t.covered(e, c, SideHead)
-	for _, p := range all {
-		touched := slices.ContainsFunc(t.harness, func(a source.GoAware) bool { return path.Dir(a.File) == p.Dir })
-		if p.Main || touched || j.aims(LevelFailToPass) && len(all) <= cheapPackages {
+	for _, p := range j.in.Trees.covered(e, c, SideHead) {
+		touched := slices.ContainsFunc(j.in.Trees.harness, func(a source.GoAware) bool { return path.Dir(a.File) == p.Dir })
+		if p.Main || touched || j.cheap(e, c) {
 			list = append(list, p)
 		}
 	}
-	return list[:min(len(list), maxBuilt)]
+	return list
+}
+
+// canaryRun runs the failing canaries of packages, and nothing else of them.
+func (j *Judgement) canaryRun(e *TestEntry, c *goCommand, packages []source.GoPackage) PlannedRun {
+	o := newOverlay(e.Dir)
+	argv := []string{e.Run[0], "test", "-json", "-count=1", "-vet=off", overlayFlag(e.Dir), "-run=^" + canaryName(j.in.Plan.Canary, canaryFail, "") + "$"}
+	argv = append(append(argv, c.build...), without(c.test, "-failfast")...)
+	for i := range packages {
+		o.addCanary(j.in.Plan.Canary, &packages[i], true)
+		argv = append(argv, packageArg(e, &packages[i]))
+	}
+	if len(c.args) > 0 {
+		argv = append(append(argv, "-args"), c.args...)
+	}
+	run := planned(e, SideHead, j.in.Trees)
+	run.Purpose, run.Report, run.Argv, run.inputs = PurposeCanary, "", asBytes(argv), o.files()
+	return run
 }
 
 // buildRun builds the test binary of a package, with its canaries.
@@ -211,13 +293,9 @@ func (j *Judgement) buildRun(e *TestEntry, c *goCommand, side string, p *source.
 	if j.built[key] == nil {
 		j.built[key] = &built{}
 	}
-	rel := "./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")
-	if e.Dir == "." {
-		rel = "./" + p.Dir
-	}
 	run := planned(e, side, j.in.Trees)
 	run.Purpose, run.Package, run.Format, run.Report = PurposeBuild, receipts.Bytes(p.ImportPath), FormatExit, ""
-	run.Argv = asBytes(c.buildArgv(e.Run[0], overlayFlag(e.Dir), fromDir(e.Dir)+OutDir+"/"+BuiltFile, rel))
+	run.Argv = asBytes(c.buildArgv(e.Run[0], overlayFlag(e.Dir), fromDir(e.Dir)+OutDir+"/"+BuiltFile, packageArg(e, p)))
 	run.inputs = o.files()
 	return run
 }
@@ -295,13 +373,19 @@ func (j *Judgement) binaryRuns() []PlannedRun {
 				runs = append(runs, j.binaryRun(e, c, SideHybrid, &p, PurposePackage))
 			}
 		}
-		if c == nil {
+		if c == nil || !j.cheap(e, c) {
 			return
 		}
 		for _, p := range j.guarded(e, c) {
 			if b := j.built[builtKey{e.Name, SideHead, p.ImportPath}]; b != nil && b.ok {
-				name := canaryName(j.in.Plan.Canary, canaryFail, p.ImportPath)
+				name := canaryName(j.in.Plan.Canary, canaryFail, "")
 				runs = append(runs, j.binaryRun(e, c, SideHead, &p, PurposeCanary, "-test.run=^"+name+"$"))
+				if j.aims(LevelFailToPass) && j.green(e, SideHead) {
+					run := j.binaryRun(e, c, SideHead, &p, PurposeRepeat, "-test.testlogfile="+fromDir(p.Dir)+OutDir+"/"+testLogFile,
+						"-test.skip=^"+name+"$")
+					run.Report = testLogFile
+					runs = append(runs, run)
+				}
 			}
 		}
 	})
@@ -349,6 +433,82 @@ func anyOf(names []string) string {
 		quoted[i] = regexp.QuoteMeta(name)
 	}
 	return "^(" + strings.Join(quoted, "|") + ")$"
+}
+
+// withoutCI runs the packages again that ask for variables of a CI, without them.
+func (j *Judgement) withoutCI() []PlannedRun {
+	var runs []PlannedRun
+	j.entries(func(e *TestEntry, c *goCommand) {
+		if c == nil {
+			return
+		}
+		for _, p := range j.guarded(e, c) {
+			b := j.built[builtKey{e.Name, SideHead, p.ImportPath}]
+			if b == nil || !b.ok || !j.readsCI[builtKey{e.Name, SideHead, p.ImportPath}] {
+				continue
+			}
+			name := canaryName(j.in.Plan.Canary, canaryFail, "")
+			run := j.binaryRun(e, c, SideHead, &p, PurposeNoCI, "-test.skip=^"+name+"$")
+			run.Env = slices.DeleteFunc(slices.Clone(run.Env), func(kv receipts.Bytes) bool {
+				name, _, _ := strings.Cut(string(kv), "=")
+				return IsCIVariable(name)
+			})
+			runs = append(runs, run)
+		}
+	})
+	return runs
+}
+
+// reachRuns run the tests that regressed once more, and count which of the changed
+// lines they execute: none of them speaks for a test that fails by chance.
+func (j *Judgement) reachRuns() []PlannedRun {
+	var runs []PlannedRun
+	c := j.Compare()
+	if !j.aims(LevelNoRegression) || len(c.Regressed) == 0 || len(c.Regressed) > maxRepeated {
+		return nil
+	}
+	j.entries(func(e *TestEntry, cmd *goCommand) {
+		packages := j.in.Trees.covered(e, cmd, SideHead)
+		roots, dirs := []string{}, []string{}
+		for _, n := range c.Regressed {
+			if n.Entry != e.Name {
+				continue
+			}
+			for i := range packages {
+				if packages[i].ImportPath == n.Suite {
+					if dir := packageArg(e, &packages[i]); !slices.Contains(dirs, dir) {
+						dirs = append(dirs, dir)
+					}
+					if root := rootName(n.Name); !slices.Contains(roots, root) {
+						roots = append(roots, root)
+					}
+				}
+			}
+		}
+		if len(roots) == 0 {
+			return
+		}
+		run := planned(e, SideHead, j.in.Trees)
+		run.Purpose, run.Report, run.only = PurposeReach, coverFile, roots
+		argv := []string{e.Run[0], "test", "-json", "-count=1", "-vet=off", "-run=" + anyOf(roots),
+			"-coverpkg=" + strings.Join(cmd.packages, ","), "-coverprofile=" + fromDir(e.Dir) + OutDir + "/" + coverFile}
+		argv = append(append(argv, cmd.build...), without(cmd.test, "-shuffle")...)
+		argv = append(argv, dirs...)
+		if len(cmd.args) > 0 {
+			argv = append(append(argv, "-args"), cmd.args...)
+		}
+		run.Argv = asBytes(argv)
+		runs = append(runs, run)
+	})
+	return runs
+}
+
+// packageArg returns how a package is named on the command line of an entry.
+func packageArg(e *TestEntry, p *source.GoPackage) string {
+	if e.Dir == "." {
+		return "./" + p.Dir
+	}
+	return "./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")
 }
 
 // headBuilds builds the head's packages of tests that are to be run again.
@@ -561,10 +721,7 @@ func (j *Judgement) mutantPackages(e *TestEntry, c *goCommand, m *source.Mutant)
 	dir := path.Dir(m.Path)
 	for _, p := range j.in.Trees.covered(e, c, SideHead) {
 		if p.Dir == dir {
-			if e.Dir == "." {
-				return []string{"./" + p.Dir}
-			}
-			return []string{"./" + strings.TrimPrefix(strings.TrimPrefix(p.Dir, e.Dir), "/")}
+			return []string{packageArg(e, &p)}
 		}
 	}
 	return c.packages

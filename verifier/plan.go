@@ -31,14 +31,16 @@ const (
 
 // What a run is for that is not the plain command.
 const (
-	PurposeBuild   = "build"   // of one Go package's test binary, which the next ones run
-	PurposePackage = "package" // the tests of one Go package, from its binary
-	PurposeIsolate = "isolate" // the same without the tests that ended the process before
-	PurposeRepeat  = "repeat"  // some tests again, in a fresh process, in another order
-	PurposeCanary  = "canary"  // a test that must fail and turn the run red
-	PurposeCover   = "cover"   // all tests again, counting executed lines
-	PurposeShuffle = "shuffle" // all tests again, in another order
-	PurposeMutant  = "mutant"  // the tests of a package on code that was changed on purpose
+	PurposeBuild   = "build"      // of one Go package's test binary, which the next ones run
+	PurposePackage = "package"    // the tests of one Go package, from its binary
+	PurposeIsolate = "isolate"    // the same without the tests that ended the process before
+	PurposeRepeat  = "repeat"     // some tests again, in a fresh process, in another order
+	PurposeCanary  = "canary"     // a test that must fail and turn the run red
+	PurposeCover   = "cover"      // all tests again, counting executed lines
+	PurposeShuffle = "shuffle"    // all tests again, in another order
+	PurposeNoCI    = "without-ci" // the tests of a package that reads what a CI sets, without it
+	PurposeReach   = "reach"      // failed tests again, counting which changed lines they execute
+	PurposeMutant  = "mutant"     // the tests of a package on code that was changed on purpose
 )
 
 // FormatGoBinary is what a Go test binary puts out that is run by itself. No
@@ -112,6 +114,10 @@ type Input struct {
 	Digest  receipts.Digest // of the content
 	Size    int64
 }
+
+// WithoutCI reports whether the run has none of the variables that tell a program
+// that it runs in continuous integration.
+func (p *PlannedRun) WithoutCI() bool { return p.Purpose == PurposeNoCI }
 
 // Inputs returns what the run gets beside its tree.
 func (p *PlannedRun) Inputs() []Input { return p.inputs }

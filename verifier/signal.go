@@ -38,9 +38,11 @@ package verifier
 //	report-not-junit *              a report is something else than JUnit XML
 //	limit-exceeded *                the report is beyond a limit of the reader
 //	canary-missing *                a test that was laid over a package was not seen to pass
+//	canary-not-failing              a test that was laid over a package and has to fail did not turn it red
 //	silent-test *                   a test file has a test that was not seen, and its package came to its end
 //	ghost-test *                    a test was seen that no test file has
 //	does-not-build                  a test file does not build on the code of the other side
+//	reads-ci                        the test process asked for a variable of a CI, as it reported itself
 //	no-coverage-profile             nothing tells which lines were executed
 //
 // Some honest projects run tests inside of tests, with failures that are meant:
@@ -83,9 +85,11 @@ const (
 	sigReportNotJUnit    = "report-not-junit"
 	sigLimitExceeded     = "limit-exceeded"
 	sigCanaryMissing     = "canary-missing"
+	sigCanarySilent      = "canary-not-failing"
 	sigSilentTest        = "silent-test"
 	sigGhostTest         = "ghost-test"
 	sigNotBuilt          = "does-not-build"
+	sigReadsCI           = "reads-ci"
 	sigNoProfile         = "no-coverage-profile"
 )
 

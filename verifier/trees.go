@@ -325,6 +325,18 @@ func (t *Trees) goFile(name string) (string, bool) {
 	return "", false
 }
 
+// testsChanged returns the files of the base's tests that the head has otherwise, or
+// does not have.
+func (t *Trees) testsChanged() []string {
+	var list []string
+	for _, p := range t.changed {
+		if _, ok := find(t.entries[SideBase], p); ok && t.isTestSide(p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // harnessTouched reports whether the patch touches what decides how tests run, or
 // code that finds out whether it is tested: then the head's own tests prove less.
 func (t *Trees) harnessTouched() bool {

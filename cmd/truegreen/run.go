@@ -311,7 +311,8 @@ func (a *app) dryRun(ctx context.Context, o *runner.Options) error {
 		fmt.Fprintf(w, "note        %s\n", oneLine(n))
 	}
 	fmt.Fprintf(w, "isolation   level %d at least\n", p.MinLevel)
-	fmt.Fprintf(w, "cost        %s\n", p.Cost)
+	fmt.Fprintf(w, "evidence    %s\n", p.Evidence)
+	fmt.Fprintf(w, "cost        %s\n", strings.ReplaceAll(p.Cost, "; ", "\n            "))
 	if p.Dirty != "" {
 		fmt.Fprintf(w, "note        uncommitted changes (%s) are not part of the patch\n", oneLine(p.Dirty))
 	}

@@ -117,6 +117,29 @@ func bundleTrials() map[verifier.Code]trial {
 			Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd"),
 		}),
 		verifier.OutputIncomplete: onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd"), Dropped: 1}),
+		verifier.TestsRemoved:     onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestSum")}),
+		verifier.TestsSkipped:     onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd skip", "TestSum")}),
+		verifier.CanaryFailed:     ofRun(muteMain, nil),
+		verifier.PolicyFinding: ofRun(func(r *fixture.Run) {
+			r.Config.Integrity.CI = verifier.PolicyFail
+			r.Head[".github/workflows/test.yml"] = "on: push\n"
+		}, nil),
+	}
+}
+
+// muteMain makes of a run one of a package whose TestMain hides failures.
+func muteMain(r *fixture.Run) {
+	const test = "package project\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
+		"func TestMain(m *testing.M) {\n\tm.Run()\n\tos.Exit(0)\n}\n\nfunc TestAdd(t *testing.T) {}\n"
+	r.Texts, r.Config.Evidence.Auto = true, false // one run of the failing canaries
+	r.Base["add_test.go"], r.Head["add_test.go"] = test, test
+	delete(r.Head, "sum/sum_test.go")
+	r.Output = func(p verifier.PlannedRun) fixture.Output {
+		names := fixture.Canaries(p)
+		if p.Purpose == verifier.PurposeCanary {
+			return fixture.Output{Stdout: fixture.GoTest(fixture.Package, names[0])}
+		}
+		return fixture.Output{Stdout: fixture.GoTest(fixture.Package, append(names, "TestAdd")...)}
 	}
 }
 

@@ -626,6 +626,9 @@ func testEnvironment(j *job, p *verifier.PlannedRun) []string {
 			env["PATH"] = dir + ":" + env["PATH"]
 		}
 	}
+	if p.WithoutCI() {
+		maps.DeleteFunc(env, func(name, _ string) bool { return verifier.IsCIVariable(name) })
+	}
 	for _, kv := range p.Env {
 		k, v, _ := bytes.Cut([]byte(kv), []byte("="))
 		env[string(k)] = string(v)

@@ -58,7 +58,7 @@ type Options struct {
 type Event struct {
 	Step   string // materialise, plan, prepare, import, test, judge, seal
 	Detail string
-	Done   bool   // the step has ended
+	Done   bool   // the step has ended; without Detail, all of it
 	Output []byte // a line that a test wrote to its standard output, unchecked
 }
 
@@ -270,6 +270,7 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 	if err := write(1, j.Head.Tree, j.Head.Time, j.trees[1]); err != nil {
 		return err
 	}
+	j.progress(receipts.ToolMaterialise, "head "+short(j.Head.ID), true)
 	if !j.runsBase() {
 		j.trees[0] = ""
 	} else {

@@ -11,8 +11,11 @@ import (
 )
 
 // A GoRename is a test that is gone, and a new one in the same package that is
-// the same or similar.
-type GoRename struct{ Package, From, To string }
+// the same or similar; or a test whose package has another import path.
+type GoRename struct {
+	Package, From, To string
+	In                string // import path of the package of To, if it is another one
+}
 
 const (
 	maxGoPairs  = 1 << 16 // comparisons of tests of a package that are not equal
