@@ -30,6 +30,7 @@ import (
 // have made the bundle has to be trusted to have made the earlier one.
 type Import struct {
 	Call  TestCall        // of the earlier run
+	Patch Patch           // that the earlier run is about
 	Seal  receipts.Digest // of the earlier run
 	Ended time.Time       // the earlier run
 	Trust []Trust
@@ -197,7 +198,7 @@ func (v *verification) importOf(number uint64) (*Import, error) {
 		return nil, err
 	}
 	return &Import{
-		Call: *c, Seal: v.sealed, Ended: time.UnixMilli(int64(v.seal.End)), Trust: slices.Clone(v.trust),
+		Call: *c, Patch: v.patch, Seal: v.sealed, Ended: time.UnixMilli(int64(v.seal.End)), Trust: slices.Clone(v.trust),
 		key: key, canary: v.plan.Canary, open: v.blobs.open,
 	}, nil
 }

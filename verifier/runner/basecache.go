@@ -61,10 +61,12 @@ func (e *baseEntry) text() ([]byte, error) {
 
 func baseDir(state string) string { return filepath.Join(state, cacheDir, baseCache) }
 
-// entryName returns the name of the entry for a run under a seal that this SSH key
-// signs, "" for none: who trusts the one signature has to find it on both.
-func entryName(key receipts.Digest, signer string) string {
-	return receipts.Sum(fmt.Appendf(nil, "truegreen/v1 base entry\x00%s\x00%s", key, signer)).String()
+// entryName returns the name of the entry for a run on a side of its patch, under a
+// seal that this SSH key signs, "" for none: who trusts the one signature has to find
+// it on both. The sides have entries of their own, because a run on the head serves
+// all that comes after it, and one on the base few: see [job.published].
+func entryName(key receipts.Digest, signer, side string) string {
+	return receipts.Sum(fmt.Appendf(nil, "truegreen/v1 base entry\x00%s\x00%s\x00%s", key, signer, side)).String()
 }
 
 // baseSalt is the salt of the key that makes the MACs of entries. Unlike a run's it
@@ -94,23 +96,45 @@ func (j *job) importBase(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		content, found := findBase(ctx, &j.o, j.repo.Name(), key, j.minLevel(), room)
-		if found == nil {
-			continue
-		}
-		room -= int64(len(content))
-		if err := j.recordImport(p, content, found); err != nil {
-			return err
+		for _, side := range [...]string{verifier.SideHead, verifier.SideBase} {
+			content, found := findBase(ctx, &j.o, j.repo.Name(), entryName(key, j.o.Signer, side), key, j.minLevel(), room)
+			if found == nil || !j.published(ctx, &found.Patch) {
+				continue
+			}
+			room -= int64(len(content))
+			if err := j.recordImport(p, content, found); err != nil {
+				return err
+			}
+			break
 		}
 	}
 	return nil
 }
 
-// findBase returns the result for a key, and the bundle that it is in; nil where
-// there is none that can be used, for whatever reason: the run is made then.
-func findBase(ctx context.Context, o *Options, repository string, key receipts.Digest, minLevel int, room int64) ([]byte, *verifier.Import) {
+// published reports whether what an earlier run was about is in the history of this
+// head. Its bundle becomes part of the new one, with its diff and what its tests
+// printed: whoever gets the new one is not to get a patch that was never meant for
+// them, nor one that was amended because of what it held.
+func (j *job) published(ctx context.Context, p *verifier.Patch) bool {
+	for _, commit := range [...]string{p.Base, p.Head} {
+		if commit != "" && commit != j.Head.ID && !j.isAncestor(ctx, commit) {
+			return false
+		}
+	}
+	return true
+}
+
+func (j *job) isAncestor(ctx context.Context, commit string) bool {
+	id, err := j.repo.mergeBase(ctx, commit, j.Head.ID)
+	return err == nil && id == commit
+}
+
+// findBase returns the result that an entry has for a key, and the bundle that it is
+// in; nil where there is none that can be used, for whatever reason: the run is made
+// then.
+func findBase(ctx context.Context, o *Options, repository, name string, key receipts.Digest, minLevel int, room int64) ([]byte, *verifier.Import) {
 	dir := baseDir(o.State)
-	text, err := readAtMost(filepath.Join(dir, entryName(key, o.Signer)), 4<<10)
+	text, err := readAtMost(filepath.Join(dir, name), 4<<10)
 	var e baseEntry
 	if err != nil || receipts.Decode(text, &e) != nil || e.V != receipts.DocumentVersion || e.Key != key || e.Signer != o.Signer {
 		return nil, nil
@@ -197,6 +221,7 @@ func Remember(o Options, path string, r verifier.Report) error {
 		return nil
 	}
 	var entries []baseEntry
+	var sides []string
 	imported := map[receipts.Digest]bool{}
 	for _, s := range r.Steps() {
 		if s.Args == nil || s.Result == nil {
@@ -218,17 +243,18 @@ func Remember(o Options, path string, r verifier.Report) error {
 		entries = append(entries, baseEntry{
 			V: receipts.DocumentVersion, Key: key, Signer: o.Signer, Seal: sealed, Call: c.Call, Ended: int64(seal.End),
 		})
+		sides = append(sides, c.Args.Side)
 	}
 	if len(entries) == 0 {
 		return nil
 	}
-	if err := remember(o, path, entries, imported); err != nil {
+	if err := remember(o, path, entries, sides, imported); err != nil {
 		return fmt.Errorf("base cache: %w", err)
 	}
 	return nil
 }
 
-func remember(o Options, path string, entries []baseEntry, imported map[receipts.Digest]bool) error {
+func remember(o Options, path string, entries []baseEntry, sides []string, imported map[receipts.Digest]bool) error {
 	dir := baseDir(o.State)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -256,7 +282,7 @@ func remember(o Options, path string, entries []baseEntry, imported map[receipts
 			text, err = receipts.Encode(e)
 		}
 		if err == nil {
-			err = writeWhole(filepath.Join(dir, entryName(e.Key, e.Signer)), text)
+			err = writeWhole(filepath.Join(dir, entryName(e.Key, e.Signer, sides[i])), text)
 		}
 		if err != nil {
 			return err

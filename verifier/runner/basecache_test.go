@@ -94,7 +94,7 @@ func (m *remembered) remember(t testing.TB) {
 }
 
 func (m *remembered) find(side string) *verifier.Import {
-	_, found := findBase(context.Background(), &m.o, m.run.Repository, m.keys[side], 3, verifier.MaxImport)
+	_, found := findBase(context.Background(), &m.o, m.run.Repository, entryName(m.keys[side], m.o.Signer, side), m.keys[side], 3, verifier.MaxImport)
 	return found
 }
 
@@ -149,7 +149,7 @@ func TestRemember(t *testing.T) {
 func TestFindBaseNot(t *testing.T) {
 	t.Parallel()
 	entry := func(m *remembered) string {
-		return filepath.Join(baseDir(m.o.State), entryName(m.keys[verifier.SideHead], m.o.Signer))
+		return filepath.Join(baseDir(m.o.State), entryName(m.keys[verifier.SideHead], m.o.Signer, verifier.SideHead))
 	}
 	for name, edit := range map[string]func(t *testing.T, m *remembered){
 		"another key": func(_ *testing.T, m *remembered) {
@@ -169,7 +169,7 @@ func TestFindBaseNot(t *testing.T) {
 			}
 		},
 		"entry of another run": func(t *testing.T, m *remembered) {
-			other := filepath.Join(baseDir(m.o.State), entryName(m.keys[verifier.SideBase], ""))
+			other := filepath.Join(baseDir(m.o.State), entryName(m.keys[verifier.SideBase], "", verifier.SideBase))
 			if err := os.Rename(other, entry(m)); err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +223,7 @@ func TestFindBaseNot(t *testing.T) {
 		room  int64
 		found bool
 	}{{3, size, true}, {4, size, false}, {3, size - 1, false}} {
-		if _, found := findBase(t.Context(), &m.o, m.run.Repository, m.keys[verifier.SideHead], test.level, test.room); (found != nil) != test.found {
+		if _, found := findBase(t.Context(), &m.o, m.run.Repository, entryName(m.keys[verifier.SideHead], "", verifier.SideHead), m.keys[verifier.SideHead], test.level, test.room); (found != nil) != test.found {
 			t.Errorf("level %d, room %d: found %t", test.level, test.room, found != nil)
 		}
 	}
@@ -258,7 +258,7 @@ func TestBaseEntryBytes(t *testing.T) {
 	t.Parallel()
 	m := keeper(t, baseRun())
 	m.remember(t)
-	name := filepath.Join(baseDir(m.o.State), entryName(m.keys[verifier.SideHead], ""))
+	name := filepath.Join(baseDir(m.o.State), entryName(m.keys[verifier.SideHead], "", verifier.SideHead))
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
