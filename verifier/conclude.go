@@ -21,7 +21,7 @@ import (
 //	ci-dependent       it ends otherwise where nothing tells that it runs in continuous integration
 //	suspect-flaky      it regressed and executes no changed line
 //	fails-base-tests   a test of the base, as the base has it, fails on the head's code
-//	new-not-failing    a new test passes without the change as well
+//	new-not-failing    a new test, or one that was changed, passes without the change as well
 //	weakened           a test checks less than on the base
 //	harness-code       a change of how tests run, in a test file
 //	test-aware         code that finds out whether it is tested
@@ -124,7 +124,7 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 		}
 	}
 	for _, name := range c.Regressed {
-		if lines, counted := f.reached[name.Entry]; counted && lines == 0 {
+		if lines, counted := f.reached[name.Entry]; counted && lines == 0 && !f.testsTouched(name) {
 			find(Finding{Code: FindSuspect, Test: name, Detail: "no changed line is executed by the tests that regressed"})
 		}
 	}
@@ -143,10 +143,35 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 		if o := s.head.withoutCI; o != "" && o != s.head.outcome {
 			find(Finding{Code: FindCIDependent, Test: name, Detail: fmt.Sprintf("%s, and %s without CI", s.head.outcome, o)})
 		}
-		if s.base.outcome == "" && s.head.outcome == Pass && s.hybrid.outcome == Pass && !proves[name] {
-			find(Finding{Code: FindNotFailing, Test: name})
+		if s.head.outcome == Pass && s.hybrid.outcome == Pass && !proves[name] {
+			switch {
+			case s.base.outcome == "":
+				find(Finding{Code: FindNotFailing, Test: name})
+			case s.base.bad():
+				find(Finding{Code: FindNotFailing, Test: name, Detail: "it fails on the base, and passes there as the head has it"})
+			}
 		}
 	}
+}
+
+// testsTouched reports whether the patch changes the tests of a test's package: they
+// can regress by themselves.
+func (f *Findings) testsTouched(n TestName) bool {
+	if f.trees == nil || f.config == nil {
+		return false
+	}
+	for i := range f.config.Test {
+		e := &f.config.Test[i]
+		if e.Name != n.Entry {
+			continue
+		}
+		for _, p := range f.trees.covered(e, parseGoTest(e), SideHead) {
+			if p.ImportPath == n.Suite {
+				return slices.ContainsFunc(f.trees.changed, func(changed string) bool { return f.trees.isTestSide(changed) && belongsTo(changed, &p) })
+			}
+		}
+	}
+	return false
 }
 
 // findControls tells what stood beside the stream of the tests.

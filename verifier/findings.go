@@ -36,6 +36,7 @@ type Findings struct {
 	crashed map[builtKey]string   // the function that ended the process last
 	lines   map[string]coverRow   // by path
 	readsCI map[builtKey]bool     // packages that ask for variables of a CI
+	gone    map[TestName]bool     // functions of the base that the head's text does not have, as far as it was asked
 	reached map[string]int        // changed lines that the regressed tests of an entry execute; absent: nobody counted
 	mutants []source.Mutant
 }
@@ -130,7 +131,7 @@ func newFindings() *Findings {
 	return &Findings{
 		byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]*sides{}, detail: map[TestName]string{}, limit: maxFindings,
 		bad: map[suiteKey]suiteRow{}, unbuilt: map[builtKey][]string{}, crashed: map[builtKey]string{}, lines: map[string]coverRow{},
-		readsCI: map[builtKey]bool{}, reached: map[string]int{},
+		readsCI: map[builtKey]bool{}, reached: map[string]int{}, gone: map[TestName]bool{},
 	}
 }
 
@@ -443,6 +444,10 @@ func (f *Findings) unwritten(n TestName) bool {
 	if f.trees == nil || f.config == nil {
 		return false
 	}
+	root := TestName{Entry: n.Entry, Suite: n.Suite, Name: rootName(n.Name)}
+	if gone, known := f.gone[root]; known {
+		return gone
+	}
 	has := func(side string) bool {
 		for i := range f.config.Test {
 			e := &f.config.Test[i]
@@ -450,14 +455,15 @@ func (f *Findings) unwritten(n TestName) bool {
 				continue
 			}
 			for _, p := range f.trees.covered(e, parseGoTest(e), side) {
-				if p.ImportPath == n.Suite && slices.ContainsFunc(p.Tests, func(t source.GoTest) bool { return t.Name == rootName(n.Name) }) {
+				if p.ImportPath == n.Suite && slices.ContainsFunc(p.Tests, func(t source.GoTest) bool { return t.Name == root.Name }) {
 					return true
 				}
 			}
 		}
 		return false
 	}
-	return has(SideBase) && !has(SideHead)
+	f.gone[root] = has(SideBase) && !has(SideHead)
+	return f.gone[root]
 }
 
 // panicked reports whether a test of a package ended its process on the head.
@@ -476,13 +482,13 @@ func (f *Findings) renamed(n TestName) string {
 		return ""
 	}
 	root := rootName(n.Name)
-	for _, r := range f.trees.renames {
-		if r.Package == n.Suite && r.From == root {
-			to := r.To + strings.TrimPrefix(n.Name, root)
-			if s := f.outcomes[TestName{n.Entry, cmp.Or(r.In, n.Suite), to, n.Ordinal}]; s != nil && s.head.outcome != "" {
-				return strings.TrimSpace(r.In + " " + to)
-			}
-		}
+	r, ok := f.trees.renames[[2]string{n.Suite, root}]
+	if !ok {
+		return ""
+	}
+	to := r.To + strings.TrimPrefix(n.Name, root)
+	if s := f.outcomes[TestName{n.Entry, cmp.Or(r.In, n.Suite), to, n.Ordinal}]; s != nil && s.head.outcome != "" {
+		return strings.TrimSpace(r.In + " " + to)
 	}
 	return ""
 }

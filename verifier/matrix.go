@@ -177,15 +177,15 @@ func (j *Judgement) restoredRuns(e *TestEntry, c *goCommand) []PlannedRun {
 	for name, s := range j.outcomes {
 		ran[name.Suite] = ran[name.Suite] || name.Entry == e.Name && s.base.outcome != ""
 	}
-	all := t.covered(e, c, SideRestored)
+	all, tests := t.covered(e, c, SideRestored), t.testsChanged()
 	var packages []string
 	for i := range all {
 		ours := func(changed string) bool { return belongsTo(changed, &all[i]) }
-		if ran[all[i].ImportPath] && slices.ContainsFunc(t.testsChanged(), ours) {
+		if ran[all[i].ImportPath] && slices.ContainsFunc(tests, ours) {
 			packages = append(packages, packageArg(e, &all[i]))
 		}
 	}
-	if len(packages) > maxBuilt || slices.ContainsFunc(t.testsChanged(), func(changed string) bool {
+	if len(packages) > maxBuilt || slices.ContainsFunc(tests, func(changed string) bool {
 		return !slices.ContainsFunc(all, func(p source.GoPackage) bool { return belongsTo(changed, &p) })
 	}) {
 		return []PlannedRun{run} // who reads the file is not known

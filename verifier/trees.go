@@ -33,9 +33,9 @@ type Trees struct {
 	packages map[string][]source.GoPackage // by side, tags and race detector
 	modules  map[string]string             // folder of a module of the head by its path
 	weaker   []source.GoDelta
-	renames  []source.GoRename
-	aware    []source.GoAware // in code
-	harness  []source.GoAware // in tests
+	renames  map[[2]string]source.GoRename // by package and name on the base
+	aware    []source.GoAware              // in code
+	harness  []source.GoAware              // in tests
 }
 
 const (
@@ -223,7 +223,14 @@ func (t *Trees) read(diff io.Reader) error {
 		return nil
 	}
 	t.packages = map[string][]source.GoPackage{}
-	t.weaker, t.renames = source.GoDeltas(t.files(SideBase, isGoText), t.files(SideHead, isGoText), t.env(nil))
+	var renames []source.GoRename
+	t.weaker, renames = source.GoDeltas(t.files(SideBase, isGoText), t.files(SideHead, isGoText), t.env(nil))
+	t.renames = map[[2]string]source.GoRename{}
+	for _, r := range renames {
+		if _, twice := t.renames[[2]string{r.Package, r.From}]; !twice {
+			t.renames[[2]string{r.Package, r.From}] = r
+		}
+	}
 	changedGo := func(test bool) func(string) bool {
 		return func(p string) bool {
 			_, changed := slices.BinarySearch(t.changed, p)
