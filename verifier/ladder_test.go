@@ -306,7 +306,6 @@ type claimed struct {
 	proofs, each, both int
 	executed, lines    int
 	killed, mutants    int
-	failing, anyProof  bool
 	sentence           string
 	stable             []string
 }

@@ -609,14 +609,6 @@ func apart(names, alone []string) [][]string {
 	return groups
 }
 
-// provingSide returns the side on which tests have to fail to prove the change.
-func (j *Judgement) provingSide() string {
-	if j.in.Trees.own(SideHybrid) {
-		return SideHybrid
-	}
-	return SideBase
-}
-
 // seed returns the seed of a shuffled run, a positive number.
 func (j *Judgement) seed(entry, side string, round int) string {
 	sum := receipts.Sum(fmt.Appendf(nil, "truegreen/v1 shuffle\x00%s\x00%s\x00%s\x00%d", j.in.Plan.Canary, entry, side, round))

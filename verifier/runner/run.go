@@ -142,7 +142,6 @@ type job struct {
 	imports  map[string]*verifier.Import // that stand for runs on the base, by entry
 	mixed    map[string]string           // folders of mixed trees, by side
 	began    time.Time                   // the test runs
-	isolated bool                        // every call so far was measured to be in a container or better
 	patch    receipts.Digest
 	config   receipts.Digest
 	planned  receipts.Digest
