@@ -206,9 +206,7 @@ func TestImportRefused(t *testing.T) {
 			delete(tape.Blobs, old)
 			if err := tape.EditResult(tape.Completed()[3], func(r *receipts.Result) {
 				r.Files[0].Digest, r.Files[0].Size = tape.Put(bundle), int64(len(bundle))
-				for i := range notes {
-					r.Notes[i] = notes[i]
-				}
+				copy(r.Notes, notes)
 			}); err != nil {
 				t.Fatal(err)
 			}
