@@ -72,7 +72,7 @@ func keeper(t testing.TB, r fixture.Run) *remembered {
 	}
 	plan, patch := m.report.Plan(), m.report.Patch()
 	for _, s := range m.report.Steps() {
-		if s.Args != nil && s.Tool == receipts.ToolTest {
+		if s.Args != nil && s.Tool == receipts.ToolTest && s.Args.Purpose == "" {
 			if m.keys[s.Args.Side], err = verifier.RunKey(patch.Repository, &plan, s.Args); err != nil {
 				t.Fatal(err)
 			}
