@@ -69,6 +69,15 @@ func (b *Reader) Has(d receipts.Digest) bool {
 	return ok
 }
 
+// Size returns the size of a blob, once the bundle has been walked.
+func (b *Reader) Size(d receipts.Digest) (int64, bool) {
+	if b.index == nil {
+		return 0, false
+	}
+	at, ok := b.index.find(d)
+	return at.size, ok
+}
+
 // Seal returns the member of that name.
 func (b *Reader) Seal() []byte { return bytes.Clone(b.seal) }
 

@@ -150,7 +150,7 @@
 // The args document says what a call was asked to do:
 //
 //	v
-//	tool      "materialise", "plan", "prepare", "test", "judge"
+//	tool      "materialise", "plan", "prepare", "import", "test", "judge"
 //	name?     of the plan's entry
 //	side?     "base" or "head": the tree
 //	round?    1 for the first run of an entry on a side

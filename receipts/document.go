@@ -24,6 +24,7 @@ const (
 	ToolMaterialise = "materialise" // trees and diff out of Git objects
 	ToolPlan        = "plan"        // configuration and plan
 	ToolPrepare     = "prepare"     // dependencies; the network may be allowed
+	ToolImport      = "import"      // the bundle of an earlier run, whose result stands for one on the base
 	ToolTest        = "test"        // one test command on one tree
 	ToolJudge       = "judge"       // evidence out of what the tests put out
 )

@@ -19,6 +19,7 @@ type blobStore struct {
 	args    map[receipts.Digest]*receipts.Args
 	results map[receipts.Digest]*receipts.Result
 	small   map[receipts.Digest][]byte // other blobs, such as the plan of a small run
+	absent  map[receipts.Digest]bool   // blobs that need not be there, since nobody reads them
 	// How many more bytes of each are taken.
 	docsRoom, smallRoom int64
 }
@@ -101,7 +102,7 @@ func (s *blobStore) Document(d receipts.Digest) ([]byte, error) {
 }
 
 // Has implements [receipts.Blobs].
-func (s *blobStore) Has(d receipts.Digest) bool { return s.b.Has(d) }
+func (s *blobStore) Has(d receipts.Digest) bool { return s.b.Has(d) || s.absent[d] }
 
 // open returns the bytes of a blob.
 func (s *blobStore) open(d receipts.Digest) (io.ReadCloser, error) {

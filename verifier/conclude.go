@@ -1,6 +1,7 @@
 package verifier
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,15 +14,15 @@ import (
 // A Finding is something that needs attention beside the results of the tests.
 //
 //	removed            a test of the base is gone
-//	renamed            it has another name
+//	renamed            it has another name, or its package has
 //	never-run          its package did not come to it
-//	newly-skipped      it passed on the base and is skipped now
+//	newly-skipped      it passed or failed on the base and is skipped now
 //	unstable           it failed and passed on the same tree
 //	order-dependent    it failed when all tests were run in another order
 //	ci-dependent       it ends otherwise where nothing tells that it runs in continuous integration
 //	suspect-flaky      it regressed and executes no changed line
 //	fails-base-tests   a test of the base, as the base has it, fails on the head's code
-//	new-not-failing    a new test passes without the change as well
+//	new-not-failing    a new test, or one that was changed, passes without the change as well
 //	weakened           a test checks less than on the base
 //	harness-code       a change of how tests run, in a test file
 //	test-aware         code that finds out whether it is tested
@@ -30,7 +31,7 @@ import (
 //	survived           a mutant of a changed line that no test noticed
 //	canary-not-failing a test that has to fail did not turn its run red
 //	no-control         nothing outside of the tested process was compared with what it says
-//	not-measured       what the budget, or the kind of command, left out
+//	not-measured       what the budget, the kind of command, or a base that does not build left out
 type Finding struct {
 	Code   string   `json:"code"`
 	Test   TestName `json:"test"` // what of it is known
@@ -124,7 +125,7 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 		}
 	}
 	for _, name := range c.Regressed {
-		if lines, counted := f.reached[name.Entry]; counted && lines == 0 {
+		if lines, counted := f.reached[name.Entry]; counted && lines == 0 && !f.testsTouched(name) {
 			find(Finding{Code: FindSuspect, Test: name, Detail: "no changed line is executed by the tests that regressed"})
 		}
 	}
@@ -143,10 +144,35 @@ func (f *Findings) findTests(c *Comparison, proofs []Proof, find func(Finding)) 
 		if o := s.head.withoutCI; o != "" && o != s.head.outcome {
 			find(Finding{Code: FindCIDependent, Test: name, Detail: fmt.Sprintf("%s, and %s without CI", s.head.outcome, o)})
 		}
-		if s.base.outcome == "" && s.head.outcome == Pass && s.hybrid.outcome == Pass && !proves[name] {
-			find(Finding{Code: FindNotFailing, Test: name})
+		if s.head.outcome == Pass && s.hybrid.outcome == Pass && !proves[name] {
+			switch {
+			case s.base.outcome == "":
+				find(Finding{Code: FindNotFailing, Test: name})
+			case s.base.bad():
+				find(Finding{Code: FindNotFailing, Test: name, Detail: "it fails on the base, and passes there as the head has it"})
+			}
 		}
 	}
+}
+
+// testsTouched reports whether the patch changes the tests of a test's package: they
+// can regress by themselves.
+func (f *Findings) testsTouched(n TestName) bool {
+	if f.trees == nil || f.config == nil {
+		return false
+	}
+	for i := range f.config.Test {
+		e := &f.config.Test[i]
+		if e.Name != n.Entry {
+			continue
+		}
+		for _, p := range f.trees.covered(e, parseGoTest(e), SideHead) {
+			if p.ImportPath == n.Suite {
+				return slices.ContainsFunc(f.trees.changed, func(changed string) bool { return f.trees.isTestSide(changed) && belongsTo(changed, &p) })
+			}
+		}
+	}
+	return false
 }
 
 // findControls tells what stood beside the stream of the tests.
@@ -163,14 +189,16 @@ func (f *Findings) findControls(find func(Finding)) {
 					find(Finding{Code: FindCanarySilent, Test: TestName{Entry: r.Name, Suite: s.Suite}, Detail: s.Detail})
 				}
 			}
-			if r.State == receipts.StateExited && r.Exit == 0 && !r.has(sigCanarySilent) {
-				find(Finding{Code: FindCanarySilent, Test: at, Detail: "exit code 0"})
+			if r.State == receipts.StateExited && !r.has(sigCanarySilent) && (r.Exit == 0 || r.CanariesSeen < r.Canaries) {
+				find(Finding{Code: FindCanarySilent, Test: at, Detail: fmt.Sprintf("exit code %d, %d tests failed", r.Exit, r.Fail)})
 			}
 		case r.Purpose == PurposeCover && r.has(sigNoProfile):
 			find(Finding{Code: FindNotMeasured, Test: at, Detail: "executed lines: the test process left no profile"})
+		case r.Plain() && r.Side == SideBase && r.Unbuilt > 0:
+			find(Finding{Code: FindNotMeasured, Test: at, Detail: fmt.Sprintf("%s not build on the base, and nothing in them can be compared", plural(r.Unbuilt, "package does", "packages do"))})
 		case r.Plain() && r.Side == SideHead && r.State != receipts.StateNotRun:
-			expected[r.Name] = expected[r.Name] || r.Canaries > 0
-			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {
+			expected[r.Name] = expected[r.Name] || r.CanariesSeen > 0 || r.Canaries > 0 && !f.seenOrNot(r.Name)
+			if n := r.Canaries - r.CanariesSeen; n > 0 && r.Complete && !f.seenOrNot(r.Name) && !slices.ContainsFunc(f.contradictions(r), func(s string) bool { return strings.HasPrefix(s, sigCanaryMissing) }) {
 				find(Finding{Code: FindNoControl, Test: at, Detail: fmt.Sprintf("%d of %d packages do not show the tests that were laid over them, on the base as well", n, r.Canaries)})
 			}
 		}
@@ -187,9 +215,30 @@ func (f *Findings) findControls(find func(Finding)) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		if !expected[name] {
-			find(Finding{Code: FindNoControl, Test: TestName{Entry: name}, Detail: "no test of truegreen's own could be laid over this command"})
+			find(Finding{Code: FindNoControl, Test: TestName{Entry: name}, Detail: f.uncontrolled(name)})
 		}
 	}
+}
+
+// uncontrolled says why no canary of an entry was to be seen on the head.
+func (f *Findings) uncontrolled(entry string) string {
+	if f.trees != nil && f.config != nil {
+		for i := range f.config.Test {
+			if e := &f.config.Test[i]; e.Name == entry && f.trees.controls(e, SideHead) {
+				return "no package came to the tests that were laid over it"
+			}
+		}
+	}
+	return "no test of truegreen's own could be laid over this command"
+}
+
+// hintCodes are the codes of what was found by the text of lines.
+var hintCodes = map[source.TextKind]string{source.TextWeaker: FindWeakened, source.TextAware: FindTestAware, source.TextHarness: FindHarnessCode}
+
+// seenOrNot reports whether an entry's control is there only where it was seen: the
+// plugins of a tree may be in its way, on the base as well.
+func (f *Findings) seenOrNot(entry string) bool {
+	return f.config != nil && slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == entry && failingControl(&e) != nil })
 }
 
 func (f *Findings) findCode(find func(Finding)) {
@@ -211,6 +260,13 @@ func (f *Findings) findCode(find func(Finding)) {
 	}
 	for _, a := range t.aware {
 		find(Finding{Code: FindTestAware, Path: a.File, Line: a.Line, Detail: a.What})
+	}
+	for _, d := range t.hints {
+		detail := "heuristic: " + d.What
+		if d.Base != 0 || d.Head != 0 {
+			detail += fmt.Sprintf(": %d, then %d", d.Base, d.Head)
+		}
+		find(Finding{Code: hintCodes[d.Kind], Path: d.File, Line: d.Line, Detail: detail})
 	}
 }
 
@@ -289,7 +345,7 @@ func (f *Findings) claim(c *Comparison, proofs []Proof) {
 	}
 	for _, r := range f.Runs {
 		switch {
-		case r.Purpose == PurposeCover && r.State == receipts.StateExited && !r.has(sigNoProfile):
+		case (r.Purpose == PurposeCover || f.countsLines(r)) && r.State == receipts.StateExited && !r.has(sigNoProfile):
 			l.Covered = true
 		case r.Purpose == PurposeMutant && r.fate() == mutantKilled:
 			l.Killed++
@@ -307,6 +363,13 @@ func (f *Findings) claim(c *Comparison, proofs []Proof) {
 		}
 		l.Level++
 	}
+}
+
+// countsLines reports whether the configuration names a report of the executed lines
+// of a plain run.
+func (f *Findings) countsLines(r *RunFinding) bool {
+	return r.Plain() && r.Side == SideHead && f.config != nil &&
+		slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == r.Name && e.Coverage != "" })
 }
 
 func (r *RunFinding) has(code string) bool {
@@ -330,7 +393,7 @@ func (f *Findings) missesRan(*Comparison) string {
 	}
 	for _, x := range f.Findings {
 		if x.Code == FindCanarySilent {
-			return "a test that has to fail did not turn its run red in " + x.Test.Suite
+			return "a test that has to fail did not turn its run red in " + cmp.Or(x.Test.Suite, x.Test.Entry)
 		}
 	}
 	return ""
@@ -343,7 +406,7 @@ func (f *Findings) redness(r *RunFinding) string {
 	case r.State != receipts.StateExited:
 		return "it did not exit by itself"
 	case len(red) > 0:
-		return fmt.Sprintf("%d tests failed", len(red))
+		return plural(len(red), "test failed", "tests failed")
 	case !r.Complete:
 		return "the report is not complete"
 	case len(f.contradictions(r)) > 0:
@@ -379,13 +442,13 @@ func (f *Findings) missesRegression(c *Comparison) string {
 	case len(f.plainOn(SideBase)) == 0:
 		return "there is no base"
 	case len(c.Regressed) > 0:
-		return fmt.Sprintf("%d tests regressed", len(c.Regressed))
+		return plural(len(c.Regressed), "test regressed", "tests regressed")
 	case len(c.Removed) > 0:
-		return fmt.Sprintf("%d tests are gone", len(c.Removed))
+		return plural(len(c.Removed), "test is gone", "tests are gone")
 	case len(c.NewlySkipped) > 0:
-		return fmt.Sprintf("%d tests are skipped that passed", len(c.NewlySkipped))
+		return plural(len(c.NewlySkipped), "test is skipped that was not", "tests are skipped that were not")
 	case len(c.NeverRun) > 0:
-		return fmt.Sprintf("%d tests were not run", len(c.NeverRun))
+		return plural(len(c.NeverRun), "test was not run", "tests were not run")
 	}
 	if f.trees == nil || !f.trees.harnessTouched() {
 		return ""
@@ -397,17 +460,17 @@ func (f *Findings) missesRegression(c *Comparison) string {
 	if !f.trees.own(SideRestored) {
 		return "" // the head is its own code with the base's tests
 	}
+	for _, s := range f.outcomes {
+		if s.restored.bad() && s.base.outcome == Pass {
+			return "the patch touches how tests run, and tests of the base fail on its code"
+		}
+	}
 	for _, base := range f.plainOn(SideBase) {
 		restored := f.side(base.Name, SideRestored)
 		if !slices.ContainsFunc(restored, func(r *RunFinding) bool {
 			return r.Plain() && r.State == receipts.StateExited && r.Complete && (r.Pass > 0 || base.Pass == 0)
 		}) && f.ran(base.Name, SideHead) {
 			return "the patch touches how tests run, and the base's tests were not run on its code"
-		}
-	}
-	for _, s := range f.outcomes {
-		if s.restored.bad() && s.base.outcome == Pass {
-			return "the patch touches how tests run, and tests of the base fail on its code"
 		}
 	}
 	return ""

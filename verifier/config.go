@@ -78,16 +78,19 @@ type Config struct {
 
 // A TestEntry is one test command.
 type TestEntry struct {
-	Name    string   `json:"name"`             // [a-z0-9][a-z0-9-]{0,31}, unique
-	Run     []string `json:"run"`              // the arguments, without a shell
-	Dir     string   `json:"dir"`              // where, relative to the tree's root
-	Format  string   `json:"format"`           // go, junit, tap, ctrf or exit
-	Report  string   `json:"report,omitempty"` // junit, ctrf: the report's file name
-	Timeout int      `json:"timeout_s"`
-	Env     []string `json:"env,omitempty"`     // NAME=value, sorted by name
-	Paths   []string `json:"paths,omitempty"`   // run only if a changed path matches; see [MatchPath]
-	Connect []string `json:"connect,omitempty"` // loopback addresses and ports of the host that are in reach, sorted
-	Network string   `json:"network,omitempty"` // "" is none; "host", with isolation level 1 at most
+	Name   string   `json:"name"`             // [a-z0-9][a-z0-9-]{0,31}, unique
+	Run    []string `json:"run"`              // the arguments, without a shell
+	Dir    string   `json:"dir"`              // where, relative to the tree's root
+	Format string   `json:"format"`           // go, junit, tap, ctrf or exit
+	Report string   `json:"report,omitempty"` // junit, ctrf: the report's file name
+	// Coverage is, for junit, tap and ctrf, the file name of a report of executed
+	// lines, in the form of Cobertura or LCOV.
+	Coverage string   `json:"coverage,omitempty"`
+	Timeout  int      `json:"timeout_s"`
+	Env      []string `json:"env,omitempty"`     // NAME=value, sorted by name
+	Paths    []string `json:"paths,omitempty"`   // run only if a changed path matches; see [MatchPath]
+	Connect  []string `json:"connect,omitempty"` // loopback addresses and ports of the host that are in reach, sorted
+	Network  string   `json:"network,omitempty"` // "" is none; "host", with isolation level 1 at most
 }
 
 // PrepareConfig says how dependencies are fetched.
@@ -243,6 +246,15 @@ func (e *TestEntry) check(at string) error {
 		}
 	default:
 		return fieldErrorf(at+".format", "%q is not go, junit, tap, ctrf or exit", e.Format)
+	}
+	switch {
+	case e.Coverage == "":
+	case e.Format != FormatJUnit && e.Format != FormatTAP && e.Format != FormatCTRF:
+		return fieldErrorf(at+".coverage", "only formats junit, tap and ctrf have one")
+	case !isFileName(e.Coverage):
+		return fieldErrorf(at+".coverage", "%q is not a file name of letters, digits and . _ -", e.Coverage)
+	case e.Coverage == e.Report:
+		return fieldErrorf(at+".coverage", "%q is the report of the tests", e.Coverage)
 	}
 	if e.Timeout < 1 || e.Timeout > maxTimeout {
 		return fieldErrorf(at+".timeout", "not between 1s and 6h")

@@ -27,7 +27,7 @@ test:
   - {name: lint, run: [make, lint], timeout: 90s}
   - {name: tap, run: [node, --test], format: tap}
   - {name: ctrf, run: [npx, jest], format: ctrf}
-  - {name: ctrf-2, run: [npx, jest], format: ctrf, report: ctrf.json}
+  - {name: ctrf-2, run: [npx, jest], format: ctrf, report: ctrf.json, coverage: lcov.info}
 prepare:
   run: [[go, mod, download], [go, mod, verify]]
   secrets: [NPM_TOKEN, ABC]
@@ -54,7 +54,7 @@ func TestParseConfig(t *testing.T) {
 		`{"name":"lint","run":["make","lint"],"dir":".","format":"exit","timeout_s":90},` +
 		`{"name":"tap","run":["node","--test"],"dir":".","format":"tap","timeout_s":600},` +
 		`{"name":"ctrf","run":["npx","jest"],"dir":".","format":"ctrf","report":"report.json","timeout_s":600},` +
-		`{"name":"ctrf-2","run":["npx","jest"],"dir":".","format":"ctrf","report":"ctrf.json","timeout_s":600}],` +
+		`{"name":"ctrf-2","run":["npx","jest"],"dir":".","format":"ctrf","report":"ctrf.json","coverage":"lcov.info","timeout_s":600}],` +
 		`"prepare":{"run":[["go","mod","download"],["go","mod","verify"]],"secrets":["ABC","NPM_TOKEN"],"vcs":["10.0.0.7","a-b.example.com","git.example.com"],"network":false},` +
 		`"isolation":{"level":2,"image":"registry.example.com:5000/go@sha256:00"},` +
 		`"limits":{"pids":512,"memory_bytes":4294967296,"cpu_milli":1500,"disk_bytes":1073741824,"output_bytes":65536},` + defaultTail + `}`
@@ -69,7 +69,7 @@ func TestParseConfig(t *testing.T) {
 
 // defaultTail is what a configuration document has of evidence and integrity where
 // the file does not say anything.
-const defaultTail = `"evidence":{"level":1,"reruns":5,"mutants":40,"budget_s":1800},"integrity":{"removed":"fail","newly_skipped":"fail","still_failing":"fail","zero_tests":"fail","weakened":"warn","unstable":"warn","harness_touched":"warn","ci_touched":"warn","build_touched":"warn","golden_touched":"warn","tooling_touched":"warn","test_aware":"warn","fails_base_tests":"warn","no_fail_to_pass":"warn","not_executed":"warn","survived":"warn"}`
+const defaultTail = `"evidence":{"level":1,"auto":true,"reruns":5,"mutants":40,"budget_s":1200},"integrity":{"removed":"fail","newly_skipped":"fail","still_failing":"fail","zero_tests":"fail","weakened":"warn","unstable":"warn","harness_touched":"warn","ci_touched":"warn","build_touched":"warn","golden_touched":"warn","tooling_touched":"warn","test_aware":"warn","fails_base_tests":"warn","no_fail_to_pass":"warn","not_executed":"warn","survived":"warn"}`
 
 func TestParseConfigDefault(t *testing.T) {
 	t.Parallel()
@@ -193,6 +193,10 @@ func TestParseConfigErrors(t *testing.T) {
 		{entry + "    dir: ..\n", `4: test[0].dir: ".." leaves the tree`},
 		{entry + "    format: TAP\n", `4: test[0].format: "TAP" is not go, junit, tap, ctrf or exit`},
 		{entry + "    report: x.xml\n", "4: test[0].report: only formats junit and ctrf have one"},
+		{entry + "    format: exit\n    coverage: x.xml\n", "5: test[0].coverage: only formats junit, tap and ctrf have one"},
+		{entry + "    format: tap\n    coverage: a/b\n", `5: test[0].coverage: "a/b" is not a file name`},
+		{entry + "    format: tap\n    coverage: ''\n", `5: test[0].coverage: empty: leave it out`},
+		{entry + "    format: junit\n    coverage: report.xml\n", `5: test[0].coverage: "report.xml" is the report of the tests`},
 		{entry + "    format: tap\n    report: x.tap\n", "5: test[0].report: only formats junit and ctrf have one"},
 		{entry + "    format: ctrf\n    report: a/b.json\n", `5: test[0].report: "a/b.json" is not a file name`},
 		{entry + "    format: junit\n    report: a/b\n", `5: test[0].report: "a/b" is not a file name`},
@@ -318,13 +322,14 @@ func TestParseConfigDocumentErrors(t *testing.T) {
 		{strings.Replace(good, `"limits":{}`, `"limits":{"x":1}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":0}`, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"pids":-1}`, 1), "limits.pids: -1"},
-		{strings.Replace(good, `"evidence":{"level":1`, `"evidence":{"level":5`, 1), "evidence.level"},
-		{strings.Replace(good, `"evidence":{"level":1`, `"evidence":{"level":-1`, 1), "evidence.level"},
+		{strings.Replace(good, `"evidence":{"level":1,"auto":true`, `"evidence":{"level":5`, 1), "evidence.level"},
+		{strings.Replace(good, `"evidence":{"level":1,"auto":true`, `"evidence":{"level":-1`, 1), "evidence.level"},
+		{strings.Replace(good, `"evidence":{"level":1`, `"evidence":{"level":2`, 1), "evidence.level: chosen, and automatic"},
 		{strings.Replace(good, `"reruns":5`, `"reruns":0`, 1), "evidence.reruns: 0"},
 		{strings.Replace(good, `"reruns":5`, `"reruns":51`, 1), "evidence.reruns: 51"},
 		{strings.Replace(good, `"mutants":40`, `"mutants":501`, 1), "evidence.mutants: 501"},
-		{strings.Replace(good, `"budget_s":1800`, `"budget_s":0`, 1), "evidence.budget"},
-		{strings.Replace(good, `"budget_s":1800`, `"budget_s":1800,"tests":["/a"]`, 1), "evidence.tests[0]"},
+		{strings.Replace(good, `"budget_s":1200`, `"budget_s":0`, 1), "evidence.budget"},
+		{strings.Replace(good, `"budget_s":1200`, `"budget_s":1200,"tests":["/a"]`, 1), "evidence.tests[0]"},
 		{strings.Replace(good, `"removed":"fail"`, `"removed":"yes"`, 1), "integrity.removed"},
 		{strings.Replace(good, `"removed":"fail",`, ``, 1), "configuration document"},
 		{strings.Replace(good, `"limits":{}`, `"limits":{"cpu_milli":0}`, 1), "configuration document"},

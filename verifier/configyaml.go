@@ -30,6 +30,8 @@ const (
 //	                             # else exit
 //	    report: report.xml       # junit, ctrf: a file name below $TRUEGREEN_OUT; default:
 //	                             # report.xml, for ctrf report.json
+//	    coverage: lcov.info      # junit, tap, ctrf: likewise, executed lines as
+//	                             # Cobertura XML or LCOV
 //	    timeout: 10m             # at most 6h
 //	    env: {NAME: value}
 //	    paths: ["**/*.go"]       # run only if a changed path matches
@@ -48,10 +50,12 @@ const (
 //	                             # where the host has no stronger walls
 //	limits: {pids: 512, memory: 4GiB, cpu: "1.5", disk: 4GiB, output: 64MiB}
 //	evidence:
-//	  level: L1                  # what the run tries to prove, L0 to L4
+//	  level: L1                  # what the run tries to prove, L0 to L4; default: L1,
+//	                             # and L2 where the plain runs of base and head take
+//	                             # no more than a tenth of the budget
 //	  reruns: 5                  # of fail-to-pass tests on each side, and of failures
 //	  mutants: 40                # at most so many
-//	  budget: 30m                # of all test runs together
+//	  budget: 20m                # of all test runs together
 //	  tests: ["spec/**"]         # more files that belong to the tests
 //	  unstable: ["TestFlaky*"]   # tests that may fail and pass
 //	integrity:                   # fail, warn or ignore
@@ -265,7 +269,7 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 		"evidence": func(v yamlValue) {
 			e := &c.Evidence
 			d.mapping(v, map[string]func(yamlValue){
-				"level":    func(v yamlValue) { e.Level = d.level(v) },
+				"level":    func(v yamlValue) { e.Level, e.Auto = d.level(v), false },
 				"reruns":   func(v yamlValue) { e.Reruns = int(d.integer(v)) },
 				"mutants":  func(v yamlValue) { e.Mutants = int(d.integer(v)) },
 				"budget":   func(v yamlValue) { e.Budget = d.seconds(v) },
@@ -291,11 +295,16 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 func (d *configDecoder) entry(v yamlValue) TestEntry {
 	e := TestEntry{Dir: ".", Timeout: DefaultTimeout}
 	d.mapping(v, map[string]func(yamlValue){
-		"name":    func(v yamlValue) { e.Name = d.string(v) },
-		"run":     func(v yamlValue) { e.Run = d.strings(v) },
-		"dir":     func(v yamlValue) { e.Dir = d.string(v) },
-		"format":  func(v yamlValue) { e.Format = d.string(v) },
-		"report":  func(v yamlValue) { e.Report = d.string(v) },
+		"name":   func(v yamlValue) { e.Name = d.string(v) },
+		"run":    func(v yamlValue) { e.Run = d.strings(v) },
+		"dir":    func(v yamlValue) { e.Dir = d.string(v) },
+		"format": func(v yamlValue) { e.Format = d.string(v) },
+		"report": func(v yamlValue) { e.Report = d.string(v) },
+		"coverage": func(v yamlValue) {
+			if e.Coverage = d.string(v); e.Coverage == "" {
+				d.fail(v, "empty: leave it out")
+			}
+		},
 		"timeout": func(v yamlValue) { e.Timeout = d.seconds(v) },
 		"env":     func(v yamlValue) { e.Env = d.env(v) },
 		"paths":   func(v yamlValue) { e.Paths = d.strings(v) },

@@ -61,7 +61,7 @@ func (v *verification) completed(tool string) ([]TestCall, error) {
 }
 
 // toolOrder is the order in which a run makes its calls.
-var toolOrder = []string{receipts.ToolMaterialise, receipts.ToolPlan, receipts.ToolPrepare, receipts.ToolTest, receipts.ToolJudge}
+var toolOrder = []string{receipts.ToolMaterialise, receipts.ToolPlan, receipts.ToolPrepare, receipts.ToolImport, receipts.ToolTest, receipts.ToolJudge}
 
 // order checks that the calls are of known tools, in the order of a run, and
 // that only a run that did not come to its end has one that did not complete.
@@ -313,6 +313,11 @@ func (v *verification) matchCall(c *TestCall, p *PlannedRun) error {
 	}) {
 		return differ("environment")
 	}
+	if p.Skip == SkipImported {
+		if err := v.matchImport(c); err != nil {
+			return err
+		}
+	}
 	// What the verdict is made of cannot be withheld.
 	for _, d := range c.Result.Artifacts() {
 		if !v.blobs.Has(d) {
@@ -345,7 +350,7 @@ func (v *verification) readEvidence() error {
 	if err != nil {
 		return err
 	}
-	in := Judged{Patch: v.seal.Patch, Planned: v.seal.Plan, Plan: &v.plan, Config: v.config, Trees: v.trees, Open: v.blobs.open}
+	in := Judged{Patch: v.seal.Patch, Planned: v.seal.Plan, Plan: &v.plan, Config: v.config, Trees: v.trees, Open: v.blobs.open, Imports: v.imports}
 	if len(judges) == 0 && v.seal.Outcome != bundle.OutcomeCompleted {
 		if len(v.calls) == 0 {
 			return nil

@@ -43,6 +43,7 @@ type runRow struct {
 	Package  receipts.Bytes `json:"package,omitempty"`
 	State    string         `json:"state"`
 	Exit     int            `json:"exit"`
+	Imported uint64         `json:"imported,omitempty"`   // the call in an earlier run whose output this is
 	Suites   int            `json:"bad_suites,omitempty"` // that failed, did not end or did not build
 	Unbuilt  int            `json:"unbuilt,omitempty"`
 	Complete bool           `json:"complete"`
@@ -139,8 +140,9 @@ const sigSaid = "go-command-failed"
 
 var tooOld = regexp.MustCompile(`requires go >= [0-9a-z.]+ \(running go [0-9a-z.]+(; GOTOOLCHAIN=local)?\)`)
 
-// readCall returns the reading of one call.
-func readCall(c *TestCall, open func(receipts.Digest) (io.ReadCloser, error)) (Reading, error) {
+// readCall returns the reading of one call. Its report named lines is not one of
+// tests.
+func readCall(c *TestCall, lines string, open func(receipts.Digest) (io.ReadCloser, error)) (Reading, error) {
 	if c.Result.State == receipts.StateNotRun || c.Result.State == receipts.StateNotFound {
 		return Reading{Format: c.Args.Format, Complete: true}, nil
 	}
@@ -178,7 +180,7 @@ func readCall(c *TestCall, open func(receipts.Digest) (io.ReadCloser, error)) (R
 		var reports []JUnitFile
 		for _, f := range c.Result.Files {
 			name, ok := reportName(f.Name)
-			if !ok {
+			if !ok || lines != "" && name == lines {
 				continue
 			}
 			body, err := open(f.Digest)

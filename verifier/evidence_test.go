@@ -85,6 +85,7 @@ func goLines(pkg string, tests ...string) string {
 // of them is of a command that something follows from.
 func judgedOf(calls []TestCall, o output) Judged {
 	plan, c := &Plan{Runs: []PlannedRun{}}, DefaultConfig()
+	c.Evidence.Level, c.Evidence.Auto = LevelRan, false
 	c.Integrity.Removed, c.Integrity.NewlySkipped, c.Integrity.ZeroTests = PolicyWarn, PolicyWarn, PolicyWarn
 	for i := range calls {
 		a := &calls[i].Args

@@ -98,7 +98,7 @@ var changeText = map[string]string{
 	changeRegressed:    "passed on the base, fails on the head",
 	changeStillFailing: "fails on the base too",
 	changeNewFailing:   "fails on the head, neither passed nor failed on the base",
-	changeNewlySkipped: "passed on the base, is skipped on the head",
+	changeNewlySkipped: "passed or failed on the base, is skipped on the head",
 }
 
 // An exportedTest is one test of the head.

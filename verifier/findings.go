@@ -27,6 +27,7 @@ type Findings struct {
 	trees    *Trees      // nil where they are not known
 	config   *Config
 	aimed    int // level of evidence
+	imports  map[string]*Import
 	outcomes map[TestName]*sides
 	detail   map[TestName]string // excerpts of failed tests on the head, and of suites
 	limit    int                 // of outcomes
@@ -36,6 +37,7 @@ type Findings struct {
 	crashed map[builtKey]string   // the function that ended the process last
 	lines   map[string]coverRow   // by path
 	readsCI map[builtKey]bool     // packages that ask for variables of a CI
+	gone    map[TestName]bool     // functions of the base that the head's text does not have, as far as it was asked
 	reached map[string]int        // changed lines that the regressed tests of an entry execute; absent: nobody counted
 	mutants []source.Mutant
 	clipped bool              // the budget left the run less time than its own
@@ -66,6 +68,7 @@ type RunFinding struct {
 	Cut                          bool // left out because the budget was used up
 	Clipped                      bool // the budget ended it before its own time was up
 	Signals                      []Signal
+	Imported                     *Import // the earlier run that it is taken from; nil: none
 
 	mutant int
 }
@@ -149,7 +152,7 @@ func newFindings() *Findings {
 	return &Findings{
 		byCall: map[uint64]*RunFinding{}, outcomes: map[TestName]*sides{}, detail: map[TestName]string{}, limit: maxFindings,
 		bad: map[suiteKey]suiteRow{}, unbuilt: map[builtKey][]string{}, crashed: map[builtKey]string{}, lines: map[string]coverRow{},
-		readsCI: map[builtKey]bool{}, reached: map[string]int{}, ended: map[suiteKey]bool{}, words: map[string]string{},
+		readsCI: map[builtKey]bool{}, reached: map[string]int{}, gone: map[TestName]bool{}, ended: map[suiteKey]bool{}, words: map[string]string{},
 	}
 }
 
@@ -205,7 +208,7 @@ func (f *Findings) add(row any) error {
 			return nil
 		}
 		have := f.lines[string(row.Cover)]
-		have.Executed, have.Missed = append(have.Executed, row.Executed...), append(have.Missed, row.Missed...)
+		mergeLines(&have, row)
 		f.lines[string(row.Cover)] = have
 	case *findingRow:
 		f.Findings = append(f.Findings, Finding{
@@ -231,6 +234,11 @@ func (f *Findings) run(row *runRow) error {
 		Call: row.Run, Name: row.Name, Side: row.Side, Round: row.Round, Purpose: row.Purpose, Package: string(row.Package),
 		State: row.State, Exit: row.Exit, BadSuites: row.Suites, Unbuilt: row.Unbuilt, Complete: row.Complete, Unparsed: row.Unparsed,
 		Canaries: row.Canaries, CanariesSeen: row.Sung,
+	}
+	if row.Imported != 0 {
+		if r.Imported = f.imports[r.Name]; r.Imported == nil {
+			return errors.New("run: taken from an earlier run, and none is there")
+		}
 	}
 	r.Cut = r.State == receipts.StateNotRun && f.planned != nil && f.planned.Skip == ""
 	r.Clipped = r.State == receipts.StateTimeout && f.clipped
@@ -347,7 +355,7 @@ type Comparison struct {
 	Fixed        []TestName `json:"fixed,omitempty"`         // failed on the base, pass on the head
 	StillFailing []TestName `json:"still_failing,omitempty"` // fail on both
 	NewFailing   []TestName `json:"new_failing,omitempty"`   // not on the base, fail on the head
-	NewlySkipped []TestName `json:"newly_skipped,omitempty"` // passed on the base, skipped on the head
+	NewlySkipped []TestName `json:"newly_skipped,omitempty"` // passed or failed on the base, skipped on the head
 	Removed      []TestName `json:"removed,omitempty"`       // on the base, not on the head
 	Renamed      []Renamed  `json:"renamed,omitempty"`       // under another name on the head
 	NeverRun     []TestName `json:"never_run,omitempty"`     // on the base; on the head their package did not come to them
@@ -407,13 +415,13 @@ func (f *Findings) compare() Comparison {
 			list = &c.NewFailing
 		case head.outcome == Pass && base.bad():
 			list = &c.Fixed
-		case head.outcome == Skip && base.outcome == Pass:
+		case head.outcome == Skip && (base.outcome == Pass || base.bad()): // a failure that is skipped is not mended
 			list = &c.NewlySkipped
 		case head.outcome == "" && base.outcome != "":
 			switch {
 			case twice[name.Entry] && base.fails+base.passes < 2 && base.outcome != Skip, addresses[name]:
 				c.UnstableName++
-			case f.stopped(name):
+			case f.stopped(name) && !f.unwritten(name):
 				list = &c.NeverRun
 			case f.renamed(name) != "":
 				c.Renamed = append(c.Renamed, Renamed{name, f.renamed(name)})
@@ -495,19 +503,47 @@ func (f *Findings) stopped(n TestName) bool {
 	return ok && f.ended[suiteKey{n.Entry, SideHead, n.Suite}]
 }
 
+// unwritten reports whether the head's text has no such Go test where the base's has:
+// it is gone, whatever became of its package.
+func (f *Findings) unwritten(n TestName) bool {
+	if f.trees == nil || f.config == nil {
+		return false
+	}
+	root := TestName{Entry: n.Entry, Suite: n.Suite, Name: rootName(n.Name)}
+	if gone, known := f.gone[root]; known {
+		return gone
+	}
+	has := func(side string) bool {
+		for i := range f.config.Test {
+			e := &f.config.Test[i]
+			if e.Name != n.Entry {
+				continue
+			}
+			for _, p := range f.trees.covered(e, parseGoTest(e), side) {
+				if p.ImportPath == n.Suite && slices.ContainsFunc(p.Tests, func(t source.GoTest) bool { return t.Name == root.Name }) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	f.gone[root] = has(SideBase) && !has(SideHead)
+	return f.gone[root]
+}
+
 // renamed returns the name on the head of a Go test that is gone, "" if it has none.
 func (f *Findings) renamed(n TestName) string {
 	if f.trees == nil {
 		return ""
 	}
 	root := rootName(n.Name)
-	for _, r := range f.trees.renames {
-		if r.Package == n.Suite && r.From == root {
-			to := r.To + strings.TrimPrefix(n.Name, root)
-			if s := f.outcomes[TestName{n.Entry, n.Suite, to, n.Ordinal}]; s != nil && s.head.outcome != "" {
-				return to
-			}
-		}
+	r, ok := f.trees.renames[[2]string{n.Suite, root}]
+	if !ok {
+		return ""
+	}
+	to := r.To + strings.TrimPrefix(n.Name, root)
+	if s := f.outcomes[TestName{n.Entry, cmp.Or(r.In, n.Suite), to, n.Ordinal}]; s != nil && s.head.outcome != "" {
+		return strings.TrimSpace(r.In + " " + to)
 	}
 	return ""
 }
@@ -580,7 +616,7 @@ func (f *Findings) failToPass() []Proof {
 			if t.outcome == Unfinished {
 				p.Kind = kindUnfinished
 			}
-		case t.outcome == "" && side == SideHybrid && s.base.outcome != Pass && f.ran(name.Entry, SideBase) && dropped[key](rootName(name.Name)):
+		case t.outcome == "" && side == SideHybrid && s.base.outcome != Pass && f.ran(name.Entry, SideBase) && (dropped[key](rootName(name.Name)) || f.notImported(name)):
 			p.Kind, p.Failed, p.FailedRuns = kindNotCompiled, 1, 1
 		default:
 			continue
@@ -640,6 +676,23 @@ func (f *Findings) dropped(entry, suite string) func(root string) bool {
 		}
 	}
 	return func(root string) bool { return functions[root] }
+}
+
+// notImported reports whether the module of a test that pytest runs could not be
+// imported on the base's code: pytest then reports the module in its place.
+func (f *Findings) notImported(n TestName) bool {
+	if !slices.ContainsFunc(f.config.Test, func(e TestEntry) bool { return e.Name == n.Entry && e.Format == FormatJUnit && parsePytest(&e) != nil }) {
+		return false
+	}
+	for i, c := range n.Name {
+		if c != '.' {
+			continue
+		}
+		if s := f.outcomes[TestName{n.Entry, n.Suite, n.Name[:i], 0}]; s != nil && s.hybrid.bad() && s.head.outcome == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // side returns the findings of one entry on one side, in order.

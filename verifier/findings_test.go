@@ -26,12 +26,14 @@ func judged(t testing.TB, o output, calls ...TestCall) (*Findings, func() []Reas
 	return f, func() []Reason { return f.judge(args, results) }
 }
 
+// TestCompare: what happened to tests between base and head. One that failed and is
+// skipped now, as in gotestyourself/gotestsum b9afca8, counts as skipped.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	o := output{}
 	f, _ := judged(t, o,
-		o.call(4, "unit", SideBase, FormatGo, 1, goLines("p", "Both pass", "Broke pass", "Mended fail", "Red fail", "Lazy pass", "Gone fail", "Idle skip"), ""),
-		o.call(5, "unit", SideHead, FormatGo, 1, goLines("p", "Both pass", "Broke fail", "Mended pass", "Red fail", "Lazy skip", "Idle skip", "New pass", "NewRed fail"), ""),
+		o.call(4, "unit", SideBase, FormatGo, 1, goLines("p", "Both pass", "Broke pass", "Mended fail", "Red fail", "Lazy pass", "Gone fail", "Idle skip", "Hushed fail"), ""),
+		o.call(5, "unit", SideHead, FormatGo, 1, goLines("p", "Both pass", "Broke fail", "Mended pass", "Red fail", "Lazy skip", "Idle skip", "Hushed skip", "New pass", "NewRed fail"), ""),
 		// Other entries and suites do not meet.
 		o.call(6, "race", SideHead, FormatGo, 0, goLines("p", "Broke pass"), ""),
 		o.call(7, "unit2", SideBase, FormatGo, 0, goLines("q", "Both pass"), ""),
@@ -46,7 +48,7 @@ func TestCompare(t *testing.T) {
 	}
 	want := Comparison{
 		Regressed: name("unit", "p", "Broke"), Fixed: name("unit", "p", "Mended"), StillFailing: name("unit", "p", "Red"),
-		NewFailing: name("unit", "p", "NewRed"), NewlySkipped: name("unit", "p", "Lazy"),
+		NewFailing: name("unit", "p", "NewRed"), NewlySkipped: name("unit", "p", "Hushed", "Lazy"),
 		Removed: append(name("unit", "p", "Gone"), name("unit2", "q", "Both")...), Added: 2, PassBoth: 1,
 	}
 	if !reflect.DeepEqual(got, want) {

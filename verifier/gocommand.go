@@ -99,11 +99,15 @@ func (c *goCommand) tags() []string {
 }
 
 // buildArgv returns the command that builds the test binary of a package in the
-// working directory.
+// working directory. As go test does itself when it keeps no binary, it leaves out
+// what is for debuggers: a third of the time that linking takes.
 func (c *goCommand) buildArgv(goCommand, overlay, out, pkg string) []string {
 	argv := []string{goCommand, "test", "-c", "-vet=off"}
 	if overlay != "" {
 		argv = append(argv, overlay)
+	}
+	if !slices.ContainsFunc(c.build, func(flag string) bool { return strings.HasPrefix(flag, "-ldflags=") }) {
+		argv = append(argv, "-ldflags=-s -w")
 	}
 	return append(append(argv, c.build...), "-o", out, pkg)
 }

@@ -53,7 +53,7 @@ func TestParseGoTest(t *testing.T) {
 func TestGoArgv(t *testing.T) {
 	t.Parallel()
 	c := parseGoTest(&TestEntry{Format: FormatGo, Run: strings.Fields("go test -race -short -v -shuffle=on ./... -args -deep")})
-	if got := strings.Join(c.buildArgv("go", "-overlay=o", "out", "./p"), " "); got != "go test -c -vet=off -overlay=o -race -o out ./p" {
+	if got := strings.Join(c.buildArgv("go", "-overlay=o", "out", "./p"), " "); got != "go test -c -vet=off -overlay=o -ldflags=-s -w -race -o out ./p" {
 		t.Errorf("build %q", got)
 	}
 	if got := strings.Join(c.binaryArgv("x.test", "-test.run=^A$"), " "); got != "x.test -test.v=test2json -test.paniconexit0 -test.short -test.timeout=10m0s -test.run=^A$ -deep" {

@@ -26,15 +26,17 @@ func (f *Findings) judgeFindings() []Reason {
 			reasons = append(reasons, Reason{Code: code, Detail: detail})
 		}
 	}
-	of := map[string][]string{}
+	of, named := map[string][]string{}, map[string][]string{}
 	for i := range f.Findings {
 		x := &f.Findings[i]
 		of[x.Code] = append(of[x.Code], x.String())
+		named[x.Code] = append(named[x.Code], strings.TrimPrefix(x.String(), x.Code+" "))
 	}
 	touched := func(class source.Class) []string { return of[string(class)+findTouchedSuffix] }
-	because(PolicyFail, CanaryFailed, of[FindCanarySilent])
-	because(p.Removed, TestsRemoved, of[FindRemoved])
-	because(p.NewlySkipped, TestsSkipped, of[FindNewlySkipped])
+	// Their codes say what they are.
+	because(PolicyFail, CanaryFailed, named[FindCanarySilent])
+	because(p.Removed, TestsRemoved, named[FindRemoved])
+	because(p.NewlySkipped, TestsSkipped, named[FindNewlySkipped])
 	for _, l := range []struct {
 		policy string
 		list   []string
@@ -60,6 +62,15 @@ func (f *Findings) judgeFindings() []Reason {
 		}
 	}
 	return reasons
+}
+
+// Policy returns what the configuration of the run does about findings of a code:
+// fail, warn or ignore.
+func (f *Findings) Policy(code string) string {
+	if f.config == nil {
+		return PolicyWarn
+	}
+	return f.config.Integrity.of(code)
 }
 
 // String returns the finding in one line.
@@ -93,7 +104,7 @@ func (f *Findings) emptied() []string {
 		if s.head.outcome != "" {
 			left[key] = true
 		} else if s.base.outcome != "" {
-			left[key] = left[key] || f.stopped(name)
+			left[key] = left[key] || f.stopped(name) || f.renamed(name) != ""
 		}
 	}
 	var list []string
@@ -257,7 +268,11 @@ const NoteDenied = "denied"
 // are red by their exit code only, so that it cannot make one green.
 func (f *Findings) denied(r *RunFinding, results map[uint64]*receipts.Result) string {
 	note := func(r *RunFinding) string {
-		if result := results[r.Call]; result != nil {
+		result := results[r.Call]
+		if r.Imported != nil {
+			result = &r.Imported.Call.Result
+		}
+		if result != nil {
 			for _, n := range result.Notes {
 				if n.Name == NoteDenied {
 					return cut(string(n.Value), maxDetail)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/truegreen-dev/truegreen/internal/strictjson"
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -33,7 +34,9 @@ type Judgement struct {
 	stage int
 	round map[[2]string]int // the last round of an entry on a side
 	built map[builtKey]*built
-	tries map[string]int // of stages that come back
+
+	plainTime time.Duration // that the plain runs took
+	bases     int           // plain runs on the base
 
 	w    *bufio.Writer
 	doc  *rowReader // instead of reading what was put out: a sealed document
@@ -42,7 +45,7 @@ type Judgement struct {
 	err  error
 }
 
-// Judged is what a judgement is about.
+// Judged is what a judgement is abfrom.
 type Judged struct {
 	Patch, Planned receipts.Digest // of the documents
 	Plan           *Plan
@@ -50,15 +53,33 @@ type Judged struct {
 	Trees          *Trees
 	// Open returns a blob of the run.
 	Open func(receipts.Digest) (io.ReadCloser, error)
+	// Imports are the results that stand for runs on the base, by entry.
+	Imports map[string]*Import
+}
+
+// An origin is the call that put out what a run is judged by.
+type origin struct {
+	*TestCall
+	open    func(receipts.Digest) (io.ReadCloser, error)
+	canary  receipts.Digest // names the canaries that ran in it
+	earlier *Import         // nil: this run's own
+}
+
+// originOf returns where a run's output is: a call of an earlier run can stand for c.
+func (j *Judgement) originOf(p *PlannedRun, c *TestCall) origin {
+	if i := j.in.Imports[p.Name]; i != nil && p.Skip == SkipImported {
+		return origin{&i.Call, i.open, i.canary, i}
+	}
+	return origin{c, j.in.Open, j.in.Plan.Canary, nil}
 }
 
 // NewJudgement begins a judgement that writes the evidence document to w.
 func NewJudgement(w io.Writer, in Judged) *Judgement {
 	j := &Judgement{
-		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{}, tries: map[string]int{},
+		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{},
 		w: bufio.NewWriterSize(w, 64<<10),
 	}
-	j.trees, j.config, j.aimed = in.Trees, in.Config, in.Plan.Level
+	j.trees, j.config, j.aimed, j.imports = in.Trees, in.Config, in.Plan.Level, in.Imports
 	j.row(&evidenceHead{receipts.DocumentVersion, in.Patch, in.Planned})
 	return j
 }
@@ -123,25 +144,32 @@ func (j *Judgement) Add(p *PlannedRun, c *TestCall) error {
 		return j.err
 	}
 	j.planned, j.clipped = p, c.Args.Sandbox != nil && c.Args.Sandbox.Wall < p.Timeout
+	from := j.originOf(p, c)
 	if j.doc != nil {
-		j.err = j.believe(c)
-	} else if reading, err := readCall(c, j.in.Open); err != nil {
+		j.err = j.believe(c, &from)
+	} else if reading, err := readCall(from.TestCall, string(p.Lines), from.open); err != nil {
 		j.err = err
 	} else {
-		j.reading(p, c, &reading)
-		if (p.Purpose == PurposeCover || p.Purpose == PurposeReach) && j.err == nil {
-			j.err = j.coverage(c)
+		j.reading(p, c, &from, &reading)
+		if j.err == nil && p.counts() {
+			j.err = j.coverage(p, c)
 		}
 	}
 	if j.err != nil {
 		return fmt.Errorf("evidence: %w", j.err)
+	}
+	if p.Purpose == "" && from.Result.State != receipts.StateNotRun && j.stage <= 1 {
+		j.plainTime += time.Duration(max(0, from.Result.End-from.Result.Start)) * time.Millisecond
+		if p.Side == SideBase {
+			j.bases++
+		}
 	}
 	j.noteBuilt(p, c)
 	return nil
 }
 
 // believe takes the rows of a run out of the sealed document.
-func (j *Judgement) believe(c *TestCall) error {
+func (j *Judgement) believe(c *TestCall, from *origin) error {
 	for first := true; ; first = false {
 		v, err := j.doc.row()
 		if err != nil {
@@ -155,7 +183,7 @@ func (j *Judgement) believe(c *TestCall) error {
 			}
 			if row.Run != c.Call || row.Name != c.Args.Name || row.Side != c.Args.Side || row.Round != c.Args.Round ||
 				row.Purpose != c.Args.Purpose || string(row.Package) != string(c.Args.Package) ||
-				row.State != c.Result.State || row.Exit != c.Result.Exit {
+				row.State != from.Result.State || row.Exit != from.Result.Exit || row.Imported != from.imported() {
 				return fmt.Errorf("%w: run %d: not what the log has", errEvidence, row.Run)
 			}
 		case *signalRow, *suiteRow, *testRow, *coverRow:
@@ -218,13 +246,21 @@ func (j *Judgement) conclusion(v any) {
 	j.err = j.apply(v)
 }
 
+// imported returns the number that the call has in the earlier run, 0 for this run.
+func (o *origin) imported() uint64 {
+	if o.earlier == nil {
+		return 0
+	}
+	return o.Call
+}
+
 // reading writes the rows of one run.
-func (j *Judgement) reading(p *PlannedRun, c *TestCall, r *Reading) {
-	x := j.examine(p, c, r)
+func (j *Judgement) reading(p *PlannedRun, c *TestCall, from *origin, r *Reading) {
+	x := j.examine(p, from, r)
 	n := r.Counts()
 	j.row(&runRow{
 		Run: c.Call, Name: c.Args.Name, Side: c.Args.Side, Round: c.Args.Round, Purpose: c.Args.Purpose, Package: c.Args.Package,
-		State: c.Result.State, Exit: c.Result.Exit,
+		State: from.Result.State, Exit: from.Result.Exit, Imported: from.imported(),
 		Suites: n.BadSuites, Unbuilt: n.BuildFailed, Complete: r.Complete, Unparsed: r.Unparsed,
 		Canaries: x.canaries, Sung: x.sung,
 	})
@@ -251,10 +287,14 @@ func (j *Judgement) reading(p *PlannedRun, c *TestCall, r *Reading) {
 type examination struct {
 	canaries, sung int
 	names          map[string]string // canary by package
+	name           string            // of the canary, where there are no packages
 	signals        []Signal
 }
 
 func (x *examination) isCanary(t *Test) bool {
+	if x.name != "" { // JUnit has a class before it
+		return t.Name == x.name || strings.HasSuffix(t.Name, "."+x.name)
+	}
 	name, ok := x.names[t.Suite]
 	return ok && name == t.Name
 }
@@ -262,13 +302,16 @@ func (x *examination) isCanary(t *Test) bool {
 // examine holds a plain run of go test to what the text of the tests says: each
 // package that ran has its canary, and the tests that are seen are those that are
 // written.
-func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination {
+func (j *Judgement) examine(p *PlannedRun, c *origin, r *Reading) examination {
 	var x examination
 	if p.Purpose == PurposeBuild && c.Result.State == receipts.StateExited && c.Result.Exit != 0 {
-		x.signals = j.notBuilt(p, c)
+		x.signals = j.notBuilt(p, c.TestCall)
 		return x
 	}
-	if c.Args.Format != FormatGo && c.Args.Format != FormatGoBinary || c.Result.State == receipts.StateNotRun {
+	if c.Args.Format != FormatGo && c.Args.Format != FormatGoBinary {
+		return j.examineOther(p, c, r)
+	}
+	if c.Result.State == receipts.StateNotRun {
 		return x
 	}
 	e := j.entry(p.Name)
@@ -283,14 +326,14 @@ func (j *Judgement) examine(p *PlannedRun, c *TestCall, r *Reading) examination 
 	}
 	x.names = map[string]string{}
 	for path := range packages {
-		x.names[path] = canaryName(j.in.Plan.Canary, canaryPass, path)
+		x.names[path] = canaryName(c.canary, canaryPass, path)
 	}
 	if p.Purpose == PurposeCanary && c.Result.State == receipts.StateExited {
 		x.signals = j.silentCanaries(p, r, packages)
 		x.bound()
 	}
 	if p.Report == testLogFile {
-		x.signals = j.readsCIOf(p, c)
+		x.signals = j.readsCIOf(p, c.TestCall)
 	}
 	whole := p.Purpose == "" || p.Purpose == PurposeCover || p.Purpose == PurposeShuffle || p.Purpose == PurposePackage
 	if !whole {
@@ -371,7 +414,7 @@ var buildError = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\S*?([^/\s:]+_test\.go):\d+(:\d+)?: `)
 })
 
-// notBuilt names the test files that the compiler complains about.
+// notBuilt names the test files that the compiler complains abfrom.
 func (j *Judgement) notBuilt(p *PlannedRun, c *TestCall) []Signal {
 	stderr, err := openStream(&c.Result.Stderr, j.in.Open)
 	if err != nil {
@@ -454,49 +497,4 @@ func (j *Judgement) entry(name string) *TestEntry {
 		}
 	}
 	return &TestEntry{}
-}
-
-// coverage writes what a profile says of the changed lines.
-func (j *Judgement) coverage(c *TestCall) error {
-	if c.Result.State != receipts.StateExited {
-		return nil // a profile is written at the end
-	}
-	noProfile := func(why string) error {
-		j.row(&signalRow{Signal: sigNoProfile, Of: c.Call, Detail: receipts.Bytes(cut(why, maxDetail))})
-		return j.err
-	}
-	digest, ok := file(&c.Result, string(ReportFile(coverFile)))
-	if !ok {
-		return noProfile("there is none")
-	}
-	profile, err := j.in.Open(digest)
-	if err != nil {
-		return err
-	}
-	defer profile.Close()
-	cover, err := source.ReadGoProfile(profile, j.in.Trees.goFile)
-	if err != nil {
-		return noProfile(err.Error())
-	}
-	isCode := func(p string) bool { return source.Classify(p, j.in.Trees.extra) == source.Code }
-	head := func(p string) ([]byte, bool) { return j.in.Trees.text(SideHead, p) }
-	for _, lines := range cover.ChangedLines(j.in.Trees.changes, isCode, head) {
-		executed, missed := lines.Executed, lines.Missed
-		for len(executed)+len(missed) > 0 {
-			row := coverRow{Cover: receipts.Bytes(lines.Path), Of: c.Call}
-			row.Executed, executed = cutRanges(executed)
-			row.Missed, missed = cutRanges(missed)
-			j.row(&row)
-		}
-	}
-	return j.err
-}
-
-// cutRanges returns as many ranges as fit into a row, and the rest.
-func cutRanges(list []source.Range) (head []lineRange, rest []source.Range) {
-	n := min(len(list), 1024)
-	for _, r := range list[:n] {
-		head = append(head, lineRange(r))
-	}
-	return head, list[n:]
 }

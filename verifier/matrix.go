@@ -58,7 +58,13 @@ type built struct {
 
 // Next returns the runs that are to be made now; they do not depend on each other.
 // After the last there are none.
+//
+// With a level that is chosen automatically, level 2 is tried where the base was
+// run and all plain runs together took no more than a tenth of the budget.
 func (j *Judgement) Next() []PlannedRun {
+	if j.stage == 1 && j.in.Config.Evidence.Auto && j.bases > 0 && 10*j.plainTime <= j.in.Config.Evidence.budget() {
+		j.aimed = max(j.aimed, LevelFailToPass)
+	}
 	for j.stage < len(stages) {
 		runs := stages[j.stage](j)
 		if len(runs) == 0 {
@@ -84,19 +90,24 @@ func returns(stage int) bool { return stage == 2 || stage == 4 }
 
 // complete adds what the plan's document has no room for.
 func (j *Judgement) complete(p *PlannedRun) {
-	if p.Format == FormatGo && len(p.inputs) == 0 && slices.ContainsFunc(p.Argv, func(a receipts.Bytes) bool { return string(a) == overlayFlag(string(p.Dir)) }) {
-		e := j.entry(p.Name)
-		o := newOverlay(e.Dir)
-		list := j.in.Trees.covered(e, parseGoTest(e), p.Side)
-		for i := range list {
-			o.addCanary(j.in.Plan.Canary, &list[i], false)
-		}
-		p.inputs = o.files()
+	if len(p.inputs) > 0 || p.Format == FormatExit || p.Format == FormatGoBinary {
+		return
+	}
+	if c := j.in.Trees.control(j.entry(p.Name), p.Side); c != nil && c.carries(p) {
+		p.inputs = c.inputs(j.in.Plan.Canary)
 	}
 }
 
 // plainRuns are those of the plan.
-func (j *Judgement) plainRuns() []PlannedRun { return slices.Clone(j.in.Plan.Runs) }
+func (j *Judgement) plainRuns() []PlannedRun {
+	runs := slices.Clone(j.in.Plan.Runs)
+	for i := range runs {
+		if p := &runs[i]; p.Side == SideBase && p.Skip == "" && j.in.Imports[p.Name] != nil {
+			p.Skip = SkipImported
+		}
+	}
+	return runs
+}
 
 // entries calls do for every entry that was run on the head.
 func (j *Judgement) entries(do func(e *TestEntry, c *goCommand)) {
@@ -119,11 +130,13 @@ func (j *Judgement) runsBase(e *TestEntry) bool {
 }
 
 // mixedRuns are the head's tests on the base's code and, where the patch touches
-// what decides how tests run, the base's tests on the head's code.
+// what decides how tests run, or tests that there were, the base's tests on the
+// head's code.
 func (j *Judgement) mixedRuns() []PlannedRun {
 	var runs []PlannedRun
 	t := j.in.Trees
 	j.entries(func(e *TestEntry, c *goCommand) {
+		runs = append(runs, j.failingRuns(e)...)
 		if !j.runsBase(e) {
 			return
 		}
@@ -133,11 +146,11 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 				runs = append(runs, j.buildRun(e, c, SideHybrid, &reached[i], nil))
 			}
 			if len(reached) == 0 {
-				runs = append(runs, planned(e, SideHybrid, t))
+				runs = append(runs, wholeRun(e, SideHybrid, t))
 			}
 		}
 		if j.aims(LevelNoRegression) && t.own(SideRestored) && j.needsRestored() {
-			runs = append(runs, planned(e, SideRestored, t))
+			runs = append(runs, j.restoredRuns(e, c)...)
 		}
 		if c != nil && j.aims(LevelNoRegression) {
 			guarded := j.guarded(e, c)
@@ -154,12 +167,59 @@ func (j *Judgement) mixedRuns() []PlannedRun {
 }
 
 // aims reports whether the run tries to reach a level.
-func (j *Judgement) aims(level int) bool { return j.in.Plan.Level >= level }
+func (j *Judgement) aims(level int) bool { return j.aimed >= level }
 
 // needsRestored reports whether the base's own tests have to be seen to pass on the
-// head's code: the patch touches how tests run, or makes a test check less.
+// head's code: the patch touches how tests run, or a test checks less by some count;
+// and at level L2, where it changes tests that there were, or what they compare with:
+// no count tells a check that was loosened.
 func (j *Judgement) needsRestored() bool {
-	return j.in.Trees.harnessTouched() || len(j.in.Trees.weaker) > 0
+	t := j.in.Trees
+	return t.harnessTouched() || len(t.weaker) > 0 || len(t.hints) > 0 || j.aims(LevelFailToPass) && len(t.testsChanged()) > 0
+}
+
+// restoredRuns are the plain command on the head's code with the base's tests: where
+// nothing but the tests of some packages was changed, that of these packages alone,
+// as far as the command comes to them.
+func (j *Judgement) restoredRuns(e *TestEntry, c *goCommand) []PlannedRun {
+	t := j.in.Trees
+	run := planned(e, SideRestored, t)
+	if c == nil || t.harnessTouched() {
+		return []PlannedRun{run}
+	}
+	ran := map[string]bool{}
+	for name, s := range j.outcomes {
+		ran[name.Suite] = ran[name.Suite] || name.Entry == e.Name && s.base.outcome != ""
+	}
+	all, tests := t.covered(e, c, SideRestored), t.testsChanged()
+	var packages []string
+	for i := range all {
+		ours := func(changed string) bool { return belongsTo(changed, &all[i]) }
+		if ran[all[i].ImportPath] && slices.ContainsFunc(tests, ours) {
+			packages = append(packages, packageArg(e, &all[i]))
+		}
+	}
+	if len(packages) > maxBuilt || slices.ContainsFunc(tests, func(changed string) bool {
+		return !slices.ContainsFunc(all, func(p source.GoPackage) bool { return belongsTo(changed, &p) })
+	}) {
+		return []PlannedRun{run} // who reads the file is not known
+	}
+	if len(packages) == 0 {
+		return nil
+	}
+	argv := []string{e.Run[0], "test", "-json", "-count=1", overlayFlag(e.Dir)}
+	argv = slices.Concat(argv, c.vet, c.build, c.test, packages)
+	if len(c.args) > 0 {
+		argv = append(append(argv, "-args"), c.args...)
+	}
+	run.Argv = asBytes(argv)
+	return []PlannedRun{run}
+}
+
+// belongsTo reports whether a file of the tests is one of a package.
+func belongsTo(file string, p *source.GoPackage) bool {
+	dir := path.Dir(file)
+	return dir == p.Dir || strings.HasPrefix(dir, path.Join(p.Dir, "testdata"))
 }
 
 // reached returns the packages of the hybrid tree whose tests the patch changes.
@@ -505,7 +565,7 @@ func (j *Judgement) repeats() []PlannedRun {
 		if c == nil { // no part of it can be run: once more is what it is worth
 			for _, side := range [...]string{SideHead, SideHybrid} {
 				if j.in.Config.Evidence.Reruns > 1 && (side == SideHead || j.aims(LevelFailToPass) && t.own(side)) {
-					run := planned(e, side, t)
+					run := wholeRun(e, side, t)
 					run.Purpose = PurposeRepeat
 					runs = append(runs, run)
 				}
@@ -519,9 +579,11 @@ func (j *Judgement) repeats() []PlannedRun {
 					if b == nil || !b.ok || len(again[p.ImportPath]) == 0 {
 						continue
 					}
-					run := j.binaryRun(e, c, side, &p, PurposeRepeat, "-test.run="+anyOf(again[p.ImportPath]), "-test.shuffle="+j.seed(e.Name, side, round))
-					run.only = again[p.ImportPath]
-					runs = append(runs, run)
+					for _, names := range apart(again[p.ImportPath], b.panics) {
+						run := j.binaryRun(e, c, side, &p, PurposeRepeat, "-test.run="+anyOf(names), "-test.shuffle="+j.seed(e.Name, side, round))
+						run.only = names
+						runs = append(runs, run)
+					}
 				}
 			}
 		}
@@ -529,12 +591,22 @@ func (j *Judgement) repeats() []PlannedRun {
 	return runs
 }
 
-// provingSide returns the side on which tests have to fail to prove the change.
-func (j *Judgement) provingSide() string {
-	if j.in.Trees.own(SideHybrid) {
-		return SideHybrid
+// apart returns the tests that can be run together, and each one alone that would
+// end the process before the others.
+func apart(names, alone []string) [][]string {
+	var together []string
+	var groups [][]string
+	for _, name := range names {
+		if slices.Contains(alone, name) {
+			groups = append(groups, []string{name})
+		} else {
+			together = append(together, name)
+		}
 	}
-	return SideBase
+	if len(together) > 0 {
+		groups = append(groups, together)
+	}
+	return groups
 }
 
 // seed returns the seed of a shuffled run, a positive number.

@@ -65,8 +65,9 @@ type Plan struct {
 	Patch      receipts.Digest  `json:"patch"`
 	Config     receipts.Digest  `json:"config"`
 	Source     string           `json:"source"`
-	Level      int              `json:"level"`  // of evidence that the run tries to reach
-	Canary     receipts.Digest  `json:"canary"` // 32 random bytes; names the canaries, and orders what is chosen or shuffled
+	Program    string           `json:"program,omitempty"` // version of the truegreen that made the run; nobody compares it with its own
+	Level      int              `json:"level"`             // of evidence that the run tries to reach
+	Canary     receipts.Digest  `json:"canary"`            // 32 random bytes; names the canaries, and orders what is chosen or shuffled
 	Go         *GoFacts         `json:"go,omitempty"`
 	Runs       []PlannedRun     `json:"runs"`
 	NotCovered []receipts.Bytes `json:"not_covered,omitempty"` // what detection saw and left out
@@ -92,8 +93,9 @@ type PlannedRun struct {
 	Format  string           `json:"format"`
 	Argv    []receipts.Bytes `json:"argv"`
 	Dir     receipts.Bytes   `json:"dir"`
-	Report  receipts.Bytes   `json:"report,omitempty"` // a name below [OutDir]
-	Env     []receipts.Bytes `json:"env,omitempty"`    // of the configuration
+	Report  receipts.Bytes   `json:"report,omitempty"`   // a name below [OutDir]
+	Lines   receipts.Bytes   `json:"coverage,omitempty"` // likewise, of a report of executed lines
+	Env     []receipts.Bytes `json:"env,omitempty"`      // of the configuration
 	Timeout int64            `json:"timeout_s"`
 	Connect []string         `json:"connect,omitempty"` // loopback ports of the host in reach
 	Network string           `json:"network,omitempty"` // "host"; else none
@@ -126,6 +128,7 @@ const (
 	SkipPaths     = "no changed path matches"
 	SkipEmptyBase = "the base is the empty tree"
 	SkipBase      = "the base is not run"
+	SkipImported  = "its result is taken from an earlier run"
 	SkipBudget    = "the budget of evidence.budget was used up"
 )
 
@@ -155,13 +158,15 @@ type Sides struct {
 	HeadOnly bool
 	// Level of evidence to try for, where it is above the configuration's.
 	Level int
+	// Program is the version of the program that makes the run.
+	Program string
 }
 
 // NewPlan returns the plan for a patch: for every entry of the configuration
 // its command on the head, then on the base. What further runs follow is told by
 // their results.
 func NewPlan(patch, config receipts.Digest, c *Config, source string, trees *Trees, sides Sides, canary receipts.Digest) Plan {
-	plan := Plan{V: receipts.DocumentVersion, Patch: patch, Config: config, Source: source, Level: max(sides.Level, c.Evidence.Level), Canary: canary, Go: trees.facts, Runs: []PlannedRun{}}
+	plan := Plan{V: receipts.DocumentVersion, Patch: patch, Config: config, Source: source, Program: sides.Program, Level: max(sides.Level, c.Evidence.Level), Canary: canary, Go: trees.facts, Runs: []PlannedRun{}}
 	for i := range c.Test {
 		e := &c.Test[i]
 		skip := ""
@@ -186,9 +191,17 @@ func NewPlan(patch, config receipts.Digest, c *Config, source string, trees *Tre
 
 // planned returns the plain command of an entry on one tree.
 func planned(e *TestEntry, side string, trees *Trees) PlannedRun {
+	argv, env := commandLine(e, false), e.Env
+	if c := trees.control(e, side); c != nil {
+		argv, env = c.command()
+	}
+	lines := ""
+	if side == SideHead {
+		lines = e.Coverage
+	}
 	return PlannedRun{
-		Name: e.Name, Side: side, Format: e.Format, Argv: asBytes(commandLine(e, trees.controls(e, side))),
-		Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Env: asBytes(e.Env), Timeout: int64(e.Timeout),
+		Name: e.Name, Side: side, Format: e.Format, Argv: asBytes(argv),
+		Dir: receipts.Bytes(e.Dir), Report: receipts.Bytes(e.Report), Lines: receipts.Bytes(lines), Env: asBytes(env), Timeout: int64(e.Timeout),
 		Connect: e.Connect, Network: e.Network,
 	}
 }
@@ -232,6 +245,9 @@ func fromDir(dir string) string {
 	return up
 }
 
+// maxProgram bounds the name of a version.
+const maxProgram = 256
+
 // ParsePlan reads a plan document.
 func ParsePlan(doc []byte) (Plan, error) {
 	var p Plan
@@ -246,12 +262,15 @@ func ParsePlan(doc []byte) (Plan, error) {
 	default:
 		return Plan{}, fmt.Errorf("plan document: source %q: unknown", p.Source)
 	}
+	if len(p.Program) > maxProgram {
+		return Plan{}, fmt.Errorf("plan document: program: %d bytes: the limit is %d", len(p.Program), maxProgram)
+	}
 	return p, nil
 }
 
 // sides returns what the plan itself says about the sides that are run.
 func (p *Plan) sides() Sides {
-	s := Sides{Level: min(max(p.Level, LevelRan), LevelMutants)}
+	s := Sides{Level: min(max(p.Level, LevelRan), LevelMutants), Program: p.Program}
 	for i := range p.Runs {
 		s.EmptyBase = s.EmptyBase || p.Runs[i].Skip == SkipEmptyBase
 		s.HeadOnly = s.HeadOnly || p.Runs[i].Skip == SkipBase

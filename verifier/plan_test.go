@@ -162,3 +162,31 @@ func FuzzPlan(f *testing.F) {
 		}
 	})
 }
+
+// TestPlanProgram: the plan says which version made the run, within a bound, and
+// the same plan follows from it again.
+func TestPlanProgram(t *testing.T) {
+	t.Parallel()
+	trees, err := ReadTrees(nil, nil, &EvidenceConfig{}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, ok := range map[int]bool{0: true, 1: true, maxProgram: true, maxProgram + 1: false} {
+		plan := NewPlan(receipts.Digest{1}, receipts.Digest{2}, planConfig(), SourceBase, trees, Sides{Program: strings.Repeat("v", n)}, receipts.Digest{3})
+		doc, err := receipts.Encode(&plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := ParsePlan(doc)
+		if (err == nil) != ok {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+		if !ok {
+			continue
+		}
+		again := NewPlan(receipts.Digest{1}, receipts.Digest{2}, planConfig(), SourceBase, trees, read.sides(), receipts.Digest{3})
+		if doc2, err := receipts.Encode(&again); err != nil || !bytes.Equal(doc, doc2) {
+			t.Errorf("%d bytes: another plan follows (%v)", n, err)
+		}
+	}
+}

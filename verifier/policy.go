@@ -25,6 +25,7 @@ const (
 // EvidenceConfig says how far a run goes to prove something, and at what cost.
 type EvidenceConfig struct {
 	Level    int      `json:"level"`              // that the run tries to reach, 0 to 4
+	Auto     bool     `json:"auto,omitempty"`     // try level 2 as well where the plain runs were short; see [Judgement.Next]
 	Reruns   int      `json:"reruns"`             // how often a fail-to-pass test is run on each side, and a failed one again; 1 to 50
 	Mutants  int      `json:"mutants"`            // at most so many, 1 to 500
 	Budget   int      `json:"budget_s"`           // of all test runs together; the first run on the head is never cut
@@ -38,12 +39,14 @@ const (
 	minBudget  = 1
 )
 
-var defaultEvidence = EvidenceConfig{Level: LevelNoRegression, Reruns: 5, Mutants: 40, Budget: 30 * 60}
+var defaultEvidence = EvidenceConfig{Level: LevelNoRegression, Auto: true, Reruns: 5, Mutants: 40, Budget: 20 * 60}
 
 func (e *EvidenceConfig) check() error {
 	switch {
 	case e.Level < LevelRan || e.Level > LevelMutants:
 		return fieldErrorf("evidence.level", "not one of L0 to L4")
+	case e.Auto && e.Level != LevelNoRegression:
+		return fieldErrorf("evidence.level", "chosen, and automatic")
 	case e.Reruns < 1 || e.Reruns > maxReruns:
 		return fieldErrorf("evidence.reruns", "%d is not one of 1 to %d", e.Reruns, maxReruns)
 	case e.Mutants < 1 || e.Mutants > maxMutants:
@@ -81,7 +84,7 @@ const (
 // or ignore.
 type IntegrityConfig struct {
 	Removed      string `json:"removed"`         // tests of the base that are gone
-	NewlySkipped string `json:"newly_skipped"`   // tests that passed on the base and are skipped now
+	NewlySkipped string `json:"newly_skipped"`   // tests that passed or failed on the base and are skipped now
 	StillFailing string `json:"still_failing"`   // tests that fail on the base as well
 	ZeroTests    string `json:"zero_tests"`      // packages, or suites, that have no test left
 	Weakened     string `json:"weakened"`        // fewer assertions or rows, guards and early ends in tests
@@ -113,6 +116,21 @@ func (c *IntegrityConfig) fields() map[string]*string {
 		"build-touched": &c.Build, "golden-touched": &c.Golden, "tooling-touched": &c.Tooling, "test-aware": &c.TestAware, "fails-base-tests": &c.BaseTests,
 		"no-fail-to-pass": &c.NoFailToPass, "not-executed": &c.NotExecuted, "survived": &c.Survived,
 	}
+}
+
+// of returns what the policy does about findings of a code. Those that have no key
+// are shown; a canary that stays silent fails.
+func (c *IntegrityConfig) of(code string) string {
+	switch code {
+	case FindCanarySilent:
+		return PolicyFail
+	case FindHarnessCode:
+		return c.Harness
+	}
+	if field, ok := c.fields()[code]; ok {
+		return *field
+	}
+	return PolicyWarn
 }
 
 func (c *IntegrityConfig) check() error {

@@ -82,6 +82,7 @@ const (
 	PlanMismatch    Code = "plan-mismatch"
 	CallsMismatch   Code = "calls-mismatch"
 	EvidenceBroken  Code = "judgement-differs"
+	ImportBroken    Code = "import-broken"
 	// Broken: the bytes contradict an anchor or what the caller expects.
 	MACMismatch      Code = "mac-mismatch"
 	SignatureInvalid Code = "signature-invalid"
@@ -152,6 +153,7 @@ func Causes() []Cause {
 		{PlanMismatch, Broken, "The plan does not follow from the configuration, the patch and the trees.", "The evidence was made by something else than truegreen. Do not trust the bundle."},
 		{CallsMismatch, Broken, "The calls in the log are not the planned ones.", "A test was left out, repeated or exchanged. Do not trust the bundle."},
 		{EvidenceBroken, Broken, "The evidence document is not what the captured output gives when it is read again.", "A summary was changed, or another version of truegreen reads reports differently: verify with the version that made the bundle."},
+		{ImportBroken, Broken, "The bundle says that the run on the base is taken from an earlier run, and the earlier run's bundle, which is part of it, is not sound, or is about another repository, tree, command or environment.", "The evidence was pieced together. Do not trust the bundle; truegreen run --fresh takes nothing from earlier runs."},
 		{MACMismatch, Broken, "The seal's MAC is not the one that the given key makes.", "The seal was changed, or the key is another one. Pass the key that sealed the bundle."},
 		{SignatureInvalid, Broken, "A signature does not verify over the seal.", "The seal or the signature was changed. Get both again from their origin."},
 		{WrongPatch, Broken, "The bundle is about another repository, head or tree than the one asked for.", "Verify the bundle that was made for this patch."},
@@ -179,8 +181,8 @@ func Causes() []Cause {
 		{UntrustedReport, Failed, "What a test command put out contradicts itself, or its exit code, in a way that it does not on the base.", "Read the signals in the report: something printed results that it did not have."},
 		{OutputIncomplete, Failed, "A go test command wrote more than the output limit to its standard output, which is its report; so that is not whole.", "Make the tests quieter or raise limits.output in .truegreen.yaml at the base. Of the formats junit and exit standard output is no part of the report, and may be cut."},
 		{TestsRemoved, Failed, "Tests of the base are gone on the head, and none with the same content has another name.", "Bring them back. If they are meant to go, say integrity: {removed: warn} in .truegreen.yaml at the base."},
-		{TestsSkipped, Failed, "Tests that passed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
-		{CanaryFailed, Failed, "A test of truegreen's own, which has to fail, did not turn its run red: what the tests of this package say does not depend on how they end.", "Look at TestMain, and at what ends the test process: its exit code has to be what m.Run returns."},
+		{TestsSkipped, Failed, "Tests that passed or failed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
+		{CanaryFailed, Failed, "A test of truegreen's own, which has to fail, did not turn its run red: what the tests of this package say does not depend on how they end.", "Look at TestMain or conftest.py, and at what ends the test process: its exit code has to be what m.Run returns."},
 		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
 
 		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},

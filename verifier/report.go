@@ -194,6 +194,15 @@ type jsonRun struct {
 	Network    string   `json:"network,omitempty"`
 	Connect    []string `json:"connect,omitempty"`
 	Signals    []string `json:"signals,omitempty"`
+
+	Imported *jsonImport `json:"imported,omitempty"`
+}
+
+// jsonImport names the call of an earlier run that a run is taken from.
+type jsonImport struct {
+	Seal  receipts.Digest `json:"seal"`
+	Call  uint64          `json:"call"`
+	Ended string          `json:"ended"`
 }
 
 // MarshalJSON returns the report for other programs. What is not sound is not in
@@ -264,7 +273,10 @@ func (r Report) jsonRun(f *RunFinding) jsonRun {
 			out.Argv = append(out.Argv, string(a))
 		}
 	}
-	if result := r.r.results[f.Call]; result != nil {
+	if i := f.Imported; i != nil {
+		out.Imported = &jsonImport{i.Seal, i.Call.Call, i.Ended.UTC().Format(time.RFC3339Nano)}
+	}
+	if result := r.resultOf(f); result != nil {
 		out.Millis = result.End - result.Start
 		if result.Isolation != nil {
 			out.Level, out.Network, out.Connect = &result.Isolation.Level, result.Isolation.Network, result.Isolation.Connect
@@ -274,4 +286,13 @@ func (r Report) jsonRun(f *RunFinding) jsonRun {
 		out.Signals = append(out.Signals, s.Code)
 	}
 	return out
+}
+
+// resultOf returns the result document of the call that put out what f is read
+// from, nil where the report does not hold it.
+func (r Report) resultOf(f *RunFinding) *receipts.Result {
+	if f.Imported != nil {
+		return &f.Imported.Call.Result
+	}
+	return r.get().results[f.Call]
 }

@@ -16,7 +16,7 @@ import (
 // plainRun is a run of which no further runs follow, whatever it comes to.
 func plainRun() fixture.Run {
 	r := fixture.New()
-	r.Config.Evidence.Level = verifier.LevelRan
+	r.Config.Evidence.Level, r.Config.Evidence.Auto = verifier.LevelRan, false
 	return r
 }
 

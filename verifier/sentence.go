@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -20,7 +21,7 @@ func (f *Findings) Sentence(base, head string) string {
 	if n := len(l.FailToPass) - len(stable); n > 0 {
 		say("%s without the change, but not every time", plural(n, "test fails", "tests fail"))
 	}
-	if len(l.FailToPass) == 0 && baseRan && l.Aimed >= LevelFailToPass {
+	if len(l.FailToPass) == 0 && baseRan && l.Aimed >= LevelFailToPass && l.Level >= LevelNoRegression {
 		say("no test is seen to fail without the change")
 	}
 	if baseRan {
@@ -37,7 +38,7 @@ func (f *Findings) Sentence(base, head string) string {
 		{len(c.NewFailing), "new test fails", "new tests fail"},
 		{len(c.StillFailing), "test fails on both", "tests fail on both"},
 		{len(c.Removed), "test is gone", "tests are gone"},
-		{len(c.NewlySkipped), "test is skipped that passed", "tests are skipped that passed"},
+		{len(c.NewlySkipped), "test is skipped that was not", "tests are skipped that were not"},
 		{len(c.NeverRun), "test was not run", "tests were not run"},
 	} {
 		if n.count > 0 {
@@ -62,14 +63,15 @@ func proofText(list []Proof) []string {
 		failed, passed = min(failed, list[i].FailedRuns), min(passed, list[i].PassedRuns)
 	}
 	var text []string
-	for _, kind := range []string{kindAssertion, kindError, kindPanic, kindTimeout, kindRace, kindNotCompiled, kindUnfinished} {
-		switch {
-		case n[kind] == 0:
-		case len(n) == 1:
-			text = append(text, kind)
-		default:
-			text = append(text, fmt.Sprintf("%d %s", n[kind], kind))
+	for _, kind := range slices.Sorted(maps.Keys(n)) {
+		word := kind
+		if kind == kindExit {
+			word = "exit code alone"
 		}
+		if len(n) > 1 {
+			word = fmt.Sprintf("%d %s", n[kind], word)
+		}
+		text = append(text, word)
 	}
 	each := min(failed, passed)
 	return append(text, fmt.Sprintf("%d/%d each way", each, each))

@@ -34,9 +34,10 @@ type Trees struct {
 	folders  map[string]bool               // whose tests, or their data, the patch changes
 	modules  map[string]string             // folder of a module of the head by its path
 	weaker   []source.GoDelta
-	renames  []source.GoRename
-	aware    []source.GoAware // in code
-	harness  []source.GoAware // in tests
+	renames  map[[2]string]source.GoRename // by package and name on the base
+	aware    []source.GoAware              // in code
+	harness  []source.GoAware              // in tests
+	hints    []source.TextDelta
 }
 
 const (
@@ -223,11 +224,23 @@ func (t *Trees) read(diff io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
+	changedText := func(p string) bool {
+		_, changed := slices.BinarySearch(t.changed, p)
+		return changed && source.TextLanguage(p)
+	}
+	t.hints = source.TextDeltas(t.files(SideBase, changedText), t.files(SideHead, changedText), t.isTestSide)
 	if t.facts == nil {
 		return nil
 	}
 	t.packages = map[string][]source.GoPackage{}
-	t.weaker, t.renames = source.GoDeltas(t.files(SideBase, isGoText), t.files(SideHead, isGoText), t.env(nil))
+	var renames []source.GoRename
+	t.weaker, renames = source.GoDeltas(t.files(SideBase, isGoText), t.files(SideHead, isGoText), t.env(nil))
+	t.renames = map[[2]string]source.GoRename{}
+	for _, r := range renames {
+		if _, twice := t.renames[[2]string{r.Package, r.From}]; !twice {
+			t.renames[[2]string{r.Package, r.From}] = r
+		}
+	}
 	changedGo := func(test bool) func(string) bool {
 		return func(p string) bool {
 			_, changed := slices.BinarySearch(t.changed, p)
@@ -359,8 +372,21 @@ func (t *Trees) goFile(name string) (string, bool) {
 	return "", false
 }
 
+// testsChanged returns the files of the base's tests that the head has otherwise, or
+// does not have.
+func (t *Trees) testsChanged() []string {
+	var list []string
+	for _, p := range t.changed {
+		if _, ok := find(t.entries[SideBase], p); ok && t.isTestSide(p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // harnessTouched reports whether the patch touches what decides how tests run, or
 // code that finds out whether it is tested: then the head's own tests prove less.
 func (t *Trees) harnessTouched() bool {
-	return len(t.touched[source.Harness]) > 0 || len(t.harness) > 0 || len(t.aware) > 0
+	return len(t.touched[source.Harness]) > 0 || len(t.harness) > 0 || len(t.aware) > 0 ||
+		slices.ContainsFunc(t.hints, func(d source.TextDelta) bool { return d.Kind != source.TextWeaker })
 }

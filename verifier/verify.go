@@ -43,15 +43,15 @@ type Options struct {
 // not be read or a sidecar or key not be used, in which case there is no report;
 // whatever the bundle itself is, a report says it.
 func Verify(r io.ReaderAt, size int64, o Options) (Report, error) {
-	v := verification{o: o, report: &report{
-		policy: o.PolicySource, quick: o.Quick, findings: newFindings(),
-		args: map[uint64]*receipts.Args{}, results: map[uint64]*receipts.Result{},
-	}}
+	v := newVerification(o)
 	if v.policy == "" {
 		v.policy = map[bool]string{true: "as sealed, not compared", false: "compared with the caller's"}[o.Config == nil]
 	}
 	file := medium{r: r}
-	err := v.all(&file, size)
+	err := v.all(&file, size, v.readSeal, v.walk, v.matchSeal, v.join, v.signatures, v.order, v.readPatch, v.readTrees, v.readPlan, v.readCalls, v.readImports, v.readEvidence)
+	if err == nil {
+		v.conclude()
+	}
 	if errors.Is(err, errStop) {
 		err = nil
 	}
@@ -99,6 +99,9 @@ type verification struct {
 	sources receipts.Digest // zero: there are none
 	trees   *Trees
 	calls   []TestCall // of the tool test
+	imports map[string]*Import
+
+	imported bool // this is an earlier run: the bundles that it imports need not be there
 }
 
 // errStop ends a verification whose reasons say all that can be said.
@@ -114,8 +117,15 @@ func (v *verification) stop(code Code, member, format string, args ...any) error
 	return errStop
 }
 
-func (v *verification) all(r io.ReaderAt, size int64) error {
-	steps := []func() error{v.readSeal, v.walk, v.matchSeal, v.join, v.signatures, v.order, v.readPatch, v.readTrees, v.readPlan, v.readCalls, v.readEvidence}
+func newVerification(o Options) *verification {
+	return &verification{o: o, report: &report{
+		policy: o.PolicySource, quick: o.Quick, findings: newFindings(),
+		args: map[uint64]*receipts.Args{}, results: map[uint64]*receipts.Result{},
+	}}
+}
+
+// all opens a bundle and goes through the steps, up to the first that ends it.
+func (v *verification) all(r io.ReaderAt, size int64, steps ...func() error) error {
 	b, err := bundle.Open(r, size, v.o.Limits)
 	var newer *bundle.VersionError
 	if errors.As(err, &newer) {
@@ -130,14 +140,18 @@ func (v *verification) all(r io.ReaderAt, size int64) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// conclude says whether the facts may be shown, and what else they say.
+func (v *verification) conclude() {
 	for _, reason := range v.reasons {
 		if c, _ := CauseOf(reason.Code); c.Verdict == Broken {
-			return nil
+			return
 		}
 	}
 	v.sound = true
 	v.judge()
-	return nil
 }
 
 // refuse turns what the bundle package says into a reason. Trouble with the
@@ -188,6 +202,9 @@ func (v *verification) walk() error {
 			v.run = run
 			names = bundle.Named(run)
 			v.blobs = newBlobStore(v.b, run)
+			if v.imported {
+				v.blobs.absent = importsOf(run)
+			}
 		case !e.Digest.IsZero():
 			if !names[e.Digest] {
 				return v.stop(BlobUnnamed, e.Name, "no receipt names it")
@@ -205,7 +222,9 @@ func (v *verification) walk() error {
 	}
 	missing := make([]receipts.Digest, 0, len(names))
 	for d := range names {
-		missing = append(missing, d)
+		if !v.blobs.absent[d] {
+			missing = append(missing, d)
+		}
 	}
 	slices.SortFunc(missing, func(a, b receipts.Digest) int { return slices.Compare(a[:], b[:]) })
 	if len(missing) > 0 {
@@ -308,22 +327,42 @@ func (v *verification) judge() {
 	case v.plan.Source == SourceHead:
 		v.because(PlanByHand, "", "the base is the empty tree: the commands are the patch's own")
 	}
-	if v.o.MaxAge > 0 {
-		if age := v.o.Now.Sub(time.UnixMilli(int64(v.seal.End))); age > v.o.MaxAge || age < -5*time.Minute {
-			v.because(Stale, "", "the run ended %s ago; at most %s is allowed", age.Round(time.Second), v.o.MaxAge)
-		}
-	}
+	v.age("the run", time.UnixMilli(int64(v.seal.End)))
 	v.isolation()
+	v.judgeImports()
 	if v.seal.Outcome == bundle.OutcomeCompleted || len(v.findings.Runs) > 0 {
 		v.reasons = append(v.reasons, v.findings.judge(v.args, v.results)...)
 	}
 }
 
-func (v *verification) isolation() {
-	least := v.o.MinLevel
-	if v.config != nil {
-		least = max(least, v.config.Isolation.Level)
+func (v *verification) age(what string, ended time.Time) {
+	if age := v.o.Now.Sub(ended); v.o.MaxAge > 0 && (age > v.o.MaxAge || age < -5*time.Minute) {
+		v.because(Stale, "", "%s ended %s ago; at most %s is allowed", what, age.Round(time.Second), v.o.MaxAge)
 	}
+}
+
+// judgeImports holds what is taken from earlier runs to what is asked of this one.
+func (v *verification) judgeImports() {
+	for _, r := range v.findings.Runs {
+		if r.Imported == nil {
+			continue
+		}
+		v.age("the earlier run that the base of "+r.Name+" is taken from", r.Imported.Ended)
+		if level, least := r.Imported.Call.Result.Isolation.Level, v.leastLevel(); level < least {
+			v.because(LowIsolation, "", "call %d: level %d in the earlier run, at least %d is asked for", r.Call, level, least)
+		}
+	}
+}
+
+func (v *verification) leastLevel() int {
+	if v.config == nil {
+		return v.o.MinLevel
+	}
+	return max(v.o.MinLevel, v.config.Isolation.Level)
+}
+
+func (v *verification) isolation() {
+	least := v.leastLevel()
 	for _, c := range v.run.Calls {
 		args, result := v.args[c.Start.Call], v.results[c.Start.Call]
 		if args == nil || result == nil || args.Tool != receipts.ToolTest || result.State == receipts.StateNotRun {

@@ -62,6 +62,8 @@ const (
   - name: unit
     run: [sh, test.sh]
     format: junit
+evidence:
+  tests: [test.sh] # belongs to the tests
 `
 	demoTest = `. ./calc.sh
 check() { # NAME GOT WANT

@@ -142,6 +142,7 @@ func maskOutput(s string) string {
 		{`[0-9a-f]{64}`, "DIGEST"},
 		{`\b[0-9a-f]{40}\b`, "COMMIT"},
 		{`\b[0-9a-f]{12}\b`, "ABBREV"},
+		{`\b(base|head) [0-9a-f]{7}\b`, "$1 ABBREV"},
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`, "TIME"},
 		{`\d+\.\d+s`, "SECONDS"},
 		{`\((rootdrop|userns)\)`, "(MODE)"},

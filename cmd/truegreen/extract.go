@@ -141,11 +141,7 @@ func (x *extraction) blob(name string, d receipts.Digest) error {
 }
 
 func (x *extraction) step(s verifier.Step) error {
-	parts := []string{fmt.Sprintf("%03d", s.Start.Call), s.Tool}
-	if s.Args != nil {
-		parts = append(parts, s.Args.Name, s.Args.Side)
-	}
-	dir := "calls/" + plainName(strings.Join(parts, " "))
+	dir := "calls/" + plainName(fmt.Sprintf("%03d %s", s.Start.Call, stepLabel(s.Tool, s.Args)))
 	if err := x.blob(dir+"/args.json", s.Start.Args); err != nil {
 		return err
 	}

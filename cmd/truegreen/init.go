@@ -72,6 +72,16 @@ func writeNew(path, text string) error {
 	return err
 }
 
+// configExamples are keys that have a default, to be taken out of their comments.
+const configExamples = `
+# evidence:
+#   level: L3             # what a run tries to prove, L0 to L4: see docs/evidence.md
+#   budget: 20m           # of all test runs together
+# integrity:              # what a finding does: fail, warn or ignore
+#   removed: warn         # tests of the base that are gone
+#   harness-touched: fail # files that decide how tests run
+`
+
 // configText returns a configuration that parses to entries.
 func configText(entries []verifier.TestEntry, notes []string) string {
 	var b strings.Builder
@@ -84,6 +94,9 @@ func configText(entries []verifier.TestEntry, notes []string) string {
 		fmt.Fprintf(&b, "    format: %s\n", e.Format)
 		if e.Report != "" {
 			fmt.Fprintf(&b, "    report: %q\n", e.Report)
+		}
+		if e.Coverage != "" {
+			fmt.Fprintf(&b, "    coverage: %q\n", e.Coverage)
 		}
 		for i, kv := range e.Env {
 			if i == 0 {
@@ -102,6 +115,7 @@ func configText(entries []verifier.TestEntry, notes []string) string {
 	for _, n := range notes {
 		fmt.Fprintf(&b, "# %s\n", oneLine(n))
 	}
+	b.WriteString(configExamples)
 	return b.String()
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"testing"
 
 	"github.com/truegreen-dev/truegreen/verifier"
@@ -41,5 +42,11 @@ func TestConfigText(t *testing.T) {
 	}
 	if _, err := verifier.ParseConfig([]byte(configText(nil, nil))); err != nil {
 		t.Errorf("nothing detected: %v", err)
+	}
+	// What is in comments is right without them.
+	examples := regexp.MustCompile(`(?m)^# `).ReplaceAllString(configExamples, "")
+	c, err := verifier.ParseConfig([]byte(examples))
+	if d := verifier.DefaultConfig(); err != nil || c.Evidence.Level == d.Evidence.Level || c.Integrity.Removed == d.Integrity.Removed || c.Integrity.Harness == d.Integrity.Harness {
+		t.Errorf("examples: %+v, %v", c, err)
 	}
 }

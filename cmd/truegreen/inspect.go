@@ -156,11 +156,7 @@ func (a *app) printSteps(r verifier.Report) {
 	w := a.out
 	fmt.Fprintln(w, "steps")
 	for _, s := range r.Steps() {
-		label := s.Tool
-		if s.Args != nil {
-			label = strings.Join(strings.Fields(s.Tool+" "+s.Args.Name+" "+s.Args.Side), " ")
-		}
-		fmt.Fprintf(w, "%4d  %-26s ", s.Start.Call, oneLine(label))
+		fmt.Fprintf(w, "%4d  %-26s ", s.Start.Call, oneLine(stepLabel(s.Tool, s.Args)))
 		if s.Proof == nil {
 			fmt.Fprintln(w, "started, did not complete: no receipt")
 			continue
@@ -168,6 +164,14 @@ func (a *app) printSteps(r verifier.Report) {
 		fmt.Fprintf(w, "frame %-4d receipt %.16s…", s.Proof.EventSeq, s.Proof.ChainHash())
 		printResult(w, s)
 	}
+}
+
+// stepLabel names a call.
+func stepLabel(tool string, args *receipts.Args) string {
+	if args == nil {
+		return tool
+	}
+	return strings.Join(strings.Fields(strings.Join([]string{tool, args.Name, args.Side, args.Purpose, string(args.Package)}, " ")), " ")
 }
 
 func printResult(w io.Writer, s verifier.Step) {

@@ -53,7 +53,8 @@ var (
 //	                     when it is to sign
 //	serve NAME           listen on 127.0.0.1, at the port NAME, and answer the first
 //	                     line of each connection with "ready"
-//	served NAME LINE…    fail unless these lines came, in this order, and no others
+//	served NAME PATTERN… fail unless lines that match came, in this order, no line
+//	                     twice, and no others
 //	start NAME COMMAND…  run one in the background
 //	signal NAME SIGNAL   send it a signal
 //	finish NAME N        wait for its exit code; output is in NAME.stdout, NAME.stderr
@@ -67,8 +68,11 @@ var (
 //	                     goes into the variable NAME, and a truegreen that can be
 //	                     its first process
 //
-// on Linux the program deny CALLS COMMAND, which runs one without some system
-// calls, and the conditions [sandbox], that this host can isolate, [engine], that
+// The variable GOSTATE names a state folder that scripts may share, so that not each
+// of them compiles a standard library.
+//
+// On Linux there are the program deny CALLS COMMAND, which runs one without some
+// system calls, and the conditions [sandbox], that this host can isolate, [engine], that
 // root has docker and a static busybox, and [root].
 func TestScript(t *testing.T) {
 	runs := &madeRuns{dir: t.TempDir(), made: map[string]*madeRun{}}
@@ -82,9 +86,12 @@ func TestScript(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup:               setUp,
-		Condition:           condition,
-		Cmds:                cmds,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GOSTATE", filepath.Join(runs.dir, "go"))
+			return setUp(env)
+		},
+		Condition: condition,
+		Cmds:      cmds,
 	})
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,24 +12,31 @@ import (
 )
 
 // progress tells on standard error how a run gets on: on a terminal in one line
-// that changes, elsewhere in a line for each step. What it says of tests is what
-// they print, and proves nothing.
+// that changes, elsewhere in a line for each kind of step. What it says of tests is
+// what they print, and proves nothing.
 type progress struct {
 	a     *app
 	live  bool
 	start time.Time
 	mu    sync.Mutex
-	step  string
+	steps []*step         // at work, the first to begin first
+	last  string          // name of the step that was at work last
+	said  map[string]bool // names of steps that have had their line
 	shown time.Time
-	pass  int
-	fail  int
 	stop  chan struct{}
+}
+
+// A step is at work, perhaps beside others, once or several times.
+type step struct {
+	name       string
+	times      int
+	pass, fail int
 }
 
 const clearLine = "\r\x1b[K"
 
 func newProgress(a *app) *progress {
-	p := &progress{a: a, live: isTerminal(a.err) && a.getenv("TERM") != "dumb", start: time.Now(), stop: make(chan struct{})}
+	p := &progress{a: a, live: isTerminal(a.err) && a.getenv("TERM") != "dumb", start: time.Now(), said: map[string]bool{}, stop: make(chan struct{})}
 	if p.live {
 		go p.tick()
 	}
@@ -61,49 +70,89 @@ func (p *progress) event(e runner.Event) {
 		fmt.Fprintf(p.a.err, "truegreen: %s\n", oneLine(e.Detail))
 		return
 	case e.Output != nil:
-		if !p.live {
-			return
-		}
-		p.count(e.Output)
-		if time.Since(p.shown) > 100*time.Millisecond {
-			p.line()
+		if s := p.at(e); p.live && s != nil {
+			s.count(e.Output)
+			if time.Since(p.shown) > 100*time.Millisecond {
+				p.line()
+			}
 		}
 		return
 	case e.Done:
+		p.end(e)
 		return
 	}
-	p.step, p.pass, p.fail = e.Step, 0, 0
-	if e.Detail != "" {
-		p.step += " " + oneLine(e.Detail)
+	name := stepName(e)
+	if s := p.at(e); s != nil {
+		s.times++
+	} else {
+		p.steps = append(p.steps, &step{name: name, times: 1})
 	}
+	p.last = name
 	if p.live {
 		p.line()
-	} else if !p.a.json {
-		fmt.Fprintf(p.a.err, "truegreen: %s\n", p.step)
+	} else if !p.a.json && !p.said[name] {
+		p.said[name] = true
+		fmt.Fprintf(p.a.err, "truegreen: %s\n", name)
+	}
+}
+
+func stepName(e runner.Event) string {
+	if e.Detail == "" {
+		return e.Step
+	}
+	return e.Step + " " + oneLine(e.Detail)
+}
+
+// at returns the step that an event is about, nil if it is not at work.
+func (p *progress) at(e runner.Event) *step {
+	name := stepName(e)
+	if i := slices.IndexFunc(p.steps, func(s *step) bool { return s.name == name }); i >= 0 {
+		return p.steps[i]
+	}
+	return nil
+}
+
+func (p *progress) end(e runner.Event) {
+	if e.Detail == "" {
+		p.steps = slices.DeleteFunc(p.steps, func(s *step) bool { return s.name == e.Step || strings.HasPrefix(s.name, e.Step+" ") })
+	} else if s := p.at(e); s != nil {
+		if s.times--; s.times == 0 {
+			p.steps = slices.DeleteFunc(p.steps, func(o *step) bool { return o == s })
+		}
 	}
 }
 
 // count looks for the results of tests in a line of go test -json.
-func (p *progress) count(line []byte) {
+func (s *step) count(line []byte) {
 	var e struct{ Action, Test string }
 	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &e) != nil || e.Test == "" {
 		return
 	}
 	switch e.Action {
 	case "pass":
-		p.pass++
+		s.pass++
 	case "fail":
-		p.fail++
+		s.fail++
 	}
 }
 
 func (p *progress) line() {
 	p.shown = time.Now()
-	tests := ""
-	if p.pass+p.fail > 0 {
-		tests = fmt.Sprintf("  %d passed, %d failed so far", p.pass, p.fail)
+	text := p.last
+	if len(p.steps) > 0 {
+		s, more := p.steps[0], -1
+		text = s.name
+		if s.pass+s.fail > 0 {
+			text += fmt.Sprintf("  %d passed, %d failed so far", s.pass, s.fail)
+		}
+		for _, o := range p.steps {
+			more += o.times
+		}
+		if more > 0 {
+			text += fmt.Sprintf(", and %d more", more)
+		}
 	}
-	fmt.Fprintf(p.a.err, clearLine+"%s%s  %ds", p.step, tests, int(time.Since(p.start).Seconds()))
+	fmt.Fprintf(p.a.err, clearLine+"%s  %ds", text, int(time.Since(p.start).Seconds()))
 }
 
 func (p *progress) close() {

@@ -171,8 +171,7 @@ func signerOf(o *verifier.Options, key ssh.PublicKey) (who, why string) {
 func (a *app) printProof(p checkedProof) {
 	fmt.Fprint(a.out, a.color(verdictColors[*p.Verdict], string(*p.Verdict)))
 	if p.Args != nil {
-		label := strings.Join(strings.Fields(p.Args.Tool+" "+p.Args.Name+" "+p.Args.Side), " ")
-		fmt.Fprintf(a.out, ": call %d, %s, is under the seal %s", p.Call, oneLine(label), p.Seal)
+		fmt.Fprintf(a.out, ": call %d, %s, is under the seal %s", p.Call, oneLine(stepLabel(p.Args.Tool, p.Args)), p.Seal)
 	}
 	fmt.Fprintln(a.out)
 	for _, r := range p.Reasons {

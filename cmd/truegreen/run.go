@@ -61,6 +61,7 @@ Uncommitted changes are not part of a patch.`,
 	flags.StringVar(&f.o.Out, "out", "", "write the bundle here (default: a name in the state folder)")
 	flags.BoolVar(&f.o.HeadOnly, "head-only", false, "do not run the base: there is nothing to compare with then")
 	flags.IntVar(&f.o.MinLevel, "isolation", 0, "least isolation level, beside the configuration's own")
+	flags.BoolVar(&f.o.Fresh, "fresh", false, "run the base even where an earlier run has its results")
 	flags.StringVar(&f.evidence, "evidence", "", "level of evidence to try for, L0 to L4, where it is above the configuration's")
 	flags.BoolVar(&f.o.Unisolated, "unisolated", false, "run without isolation where none can be had; only if isolation.level is 0")
 	flags.StringVar(&f.sign, "sign", "", "sign the seal with this SSH private key file, or with agent[:FINGERPRINT]")
@@ -78,7 +79,7 @@ Uncommitted changes are not part of a patch.`,
 
 func (a *app) runRun(ctx context.Context, f *runFlags) error {
 	o := &f.o
-	o.Now, o.Getenv, o.Environ = time.Now, a.getenv, os.Environ()
+	o.Now, o.Getenv, o.Environ, o.Program = time.Now, a.getenv, os.Environ(), programVersion()
 	var err error
 	if o.State, err = a.state(); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (a *app) runRun(ctx context.Context, f *runFlags) error {
 		return err
 	}
 	if f.sign != "" {
-		if o.Sign, err = a.signer(f.sign); err != nil {
+		if o.Sign, o.Signer, err = a.signer(f.sign); err != nil {
 			return err
 		}
 	}
@@ -111,7 +112,7 @@ func (a *app) runRun(ctx context.Context, f *runFlags) error {
 	// Only now, when every process of the tested code is gone, does this process
 	// read the key.
 	a.recover(o)
-	return a.reportRun(done, anchor)
+	return a.reportRun(o, done, anchor)
 }
 
 // beforeSeal says of an error that an interrupt brought about that it did.
@@ -177,13 +178,14 @@ func checkLevel(level int) error {
 // own bundle is verified.
 func (a *app) runKey(o *runner.Options) (func() (verifier.KeyAnchor, error), error) {
 	who := "the key in " + keyVariable
+	o.Reuse = true
 	open, err := a.environmentKey()
 	if err != nil {
 		return nil, err
 	}
 	if open == nil {
 		if who = machineKey; a.ephemeral(o.State) {
-			who = jobKey
+			who, o.Reuse = jobKey, false
 		}
 		path := filepath.Join(o.State, keyFile)
 		made, err := initKey(path)
@@ -224,7 +226,7 @@ func (a *app) recover(o *runner.Options) {
 }
 
 // reportRun verifies the bundle that a run has made and prints the report.
-func (a *app) reportRun(done runner.Done, anchor func() (verifier.KeyAnchor, error)) error {
+func (a *app) reportRun(run *runner.Options, done runner.Done, anchor func() (verifier.KeyAnchor, error)) error {
 	key, err := anchor()
 	if err != nil {
 		return err
@@ -239,6 +241,9 @@ func (a *app) reportRun(done runner.Done, anchor func() (verifier.KeyAnchor, err
 	report, err := verifier.Verify(f, size, o)
 	if err != nil {
 		return err
+	}
+	if err := runner.Remember(*run, done.Bundle, report); err != nil { // the next run makes its results again
+		fmt.Fprintf(a.err, "truegreen: %s\n", oneLine(err.Error()))
 	}
 	if a.json {
 		if err := a.printJSON(struct {
@@ -306,7 +311,8 @@ func (a *app) dryRun(ctx context.Context, o *runner.Options) error {
 		fmt.Fprintf(w, "note        %s\n", oneLine(n))
 	}
 	fmt.Fprintf(w, "isolation   level %d at least\n", p.MinLevel)
-	fmt.Fprintf(w, "cost        %s\n", p.Cost)
+	fmt.Fprintf(w, "evidence    %s\n", p.Evidence)
+	fmt.Fprintf(w, "cost        %s\n", strings.ReplaceAll(p.Cost, "; ", "\n            "))
 	if p.Dirty != "" {
 		fmt.Fprintf(w, "note        uncommitted changes (%s) are not part of the patch\n", oneLine(p.Dirty))
 	}

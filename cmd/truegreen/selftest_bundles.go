@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"maps"
+	"path/filepath"
 	"time"
 
 	"github.com/truegreen-dev/truegreen/bundle"
@@ -77,6 +79,7 @@ func bundleTrials() map[verifier.Code]trial {
 			r.Output = fixture.OnHead(fixture.Output{Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd fail")})
 			r.Forge.Evidence = func(b []byte) []byte { return bytes.Replace(b, []byte(`"fail"`), []byte(`"pass"`), 1) }
 		}, nil),
+		verifier.ImportBroken: importOfAnother,
 
 		verifier.MACMismatch: ofRun(nil, func(o *verifier.Options) {
 			o.Keys = []verifier.KeyAnchor{{Secret: bytes.Repeat([]byte{1}, 32), Who: "another key", Asked: true}}
@@ -114,6 +117,29 @@ func bundleTrials() map[verifier.Code]trial {
 			Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd"),
 		}),
 		verifier.OutputIncomplete: onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd"), Dropped: 1}),
+		verifier.TestsRemoved:     onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestSum")}),
+		verifier.TestsSkipped:     onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd skip", "TestSum")}),
+		verifier.CanaryFailed:     ofRun(muteMain, nil),
+		verifier.PolicyFinding: ofRun(func(r *fixture.Run) {
+			r.Config.Integrity.CI = verifier.PolicyFail
+			r.Head[".github/workflows/test.yml"] = "on: push\n"
+		}, nil),
+	}
+}
+
+// muteMain makes of a run one of a package whose TestMain hides failures.
+func muteMain(r *fixture.Run) {
+	const test = "package project\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
+		"func TestMain(m *testing.M) {\n\tm.Run()\n\tos.Exit(0)\n}\n\nfunc TestAdd(t *testing.T) {}\n"
+	r.Texts, r.Config.Evidence.Auto = true, false // one run of the failing canaries
+	r.Base["add_test.go"], r.Head["add_test.go"] = test, test
+	delete(r.Head, "sum/sum_test.go")
+	r.Output = func(p verifier.PlannedRun) fixture.Output {
+		names := fixture.Canaries(p)
+		if p.Purpose == verifier.PurposeCanary {
+			return fixture.Output{Stdout: fixture.GoTest(fixture.Package, names[0])}
+		}
+		return fixture.Output{Stdout: fixture.GoTest(fixture.Package, append(names, "TestAdd")...)}
 	}
 }
 
@@ -198,6 +224,36 @@ func ofTape(edit func(t *fixture.Tape, receipt, seal receipts.Key) (fixture.Arch
 		}
 		return observeFile(file, r.Options())
 	}
+}
+
+// importOfAnother verifies the bundle of a run that takes the results on its base
+// out of a run that another version of the program made.
+func importOfAnother(dir string) (observed, error) {
+	test := map[string]string{"a.go": "package p\n\nvar A int\n", "go.mod": "module " + fixture.Package + "\n", "a_test.go": "package p\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {}\n"}
+	made := func(r fixture.Run, dir string) (fixture.Run, []byte, error) {
+		r.Texts = true
+		r.Output = func(verifier.PlannedRun) fixture.Output {
+			return fixture.Output{Stdout: fixture.GoTest(fixture.Package, "TestAdd")}
+		}
+		file, err := r.Bundle(dir)
+		return r, file, err
+	}
+	first := fixture.New()
+	first.Base, first.Head, first.Program = test, maps.Clone(test), "v1"
+	first.Head["a.go"] = "package p\n\nvar B int\n"
+	first, file, err := made(first, filepath.Join(dir, "first"))
+	if err != nil {
+		return observed{}, err
+	}
+	second := first
+	second.Head, second.Program = maps.Clone(test), "v2"
+	second.Head["a.go"] = "package p\n\nvar C int\n"
+	second.Import = []fixture.Imported{{Entry: "unit", Bundle: file, Call: 5}}
+	second, file, err = made(second, filepath.Join(dir, "second"))
+	if err != nil {
+		return observed{}, err
+	}
+	return observeFile(file, second.Options())
 }
 
 func observeFile(file []byte, o verifier.Options) (observed, error) {

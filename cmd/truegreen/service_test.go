@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"sync"
 
@@ -49,11 +50,17 @@ func (s *service) answer(c net.Conn) {
 }
 
 func served(ts *testscript.TestScript, neg bool, args []string) {
-	usageIf(ts, neg || len(args) < 1, "served NAME LINE…")
+	usageIf(ts, neg || len(args) < 1, "served NAME PATTERN…")
 	s := ts.Value("services").(map[string]*service)[args[0]]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Equal(s.lines, args[1:]) {
-		ts.Fatalf("%s: %q, want %q", args[0], s.lines, args[1:])
+	same := len(s.lines) == len(args)-1
+	for i := 0; same && i < len(s.lines); i++ {
+		pattern, err := regexp.Compile("^(?:" + args[i+1] + ")$")
+		ts.Check(err)
+		same = pattern.MatchString(s.lines[i]) && !slices.Contains(s.lines[:i], s.lines[i])
+	}
+	if !same {
+		ts.Fatalf("%s: %q, want %q, each another one", args[0], s.lines, args[1:])
 	}
 }

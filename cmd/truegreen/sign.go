@@ -17,15 +17,15 @@ import (
 )
 
 // signer returns what signs a seal's text with an SSH key: a private key file,
-// or "agent" or "agent:FINGERPRINT".
-func (a *app) signer(name string) (func([]byte) ([]byte, error), error) {
+// or "agent" or "agent:FINGERPRINT"; and the key's fingerprint.
+func (a *app) signer(name string) (sign func([]byte) ([]byte, error), fingerprint string, err error) {
 	key, err := a.sshKey(name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	return func(text []byte) ([]byte, error) {
 		return bundle.SignSSH(rand.Reader, key, bundle.SealNamespace, text)
-	}, nil
+	}, ssh.FingerprintSHA256(key.PublicKey()), nil
 }
 
 func (a *app) sshKey(name string) (ssh.Signer, error) {

@@ -141,8 +141,13 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 	for _, s := range r.Steps() {
 		steps[s.Start.Call] = s
 	}
-	name := ""
+	name, width := "", len("hybrid")
 	more := map[string]int{}
+	for _, run := range r.Findings().Runs {
+		if run.Plain() && run.State != receipts.StateNotRun {
+			width = max(width, len(run.Side))
+		}
+	}
 	for _, run := range r.Findings().Runs {
 		if !run.Plain() {
 			if run.State != receipts.StateNotRun {
@@ -155,19 +160,43 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 			name = run.Name
 			fmt.Fprintf(w, "  %-9s %s  (%s)\n", oneLine(name), oneLine(joinArgs(s.Args.Argv)), sources[r.Plan().Source])
 		}
-		fmt.Fprintf(w, "    %-7s %s\n", oneLine(run.Side), oneLine(runLine(run, s.Result)))
-		for _, sig := range run.Signals {
-			if run.Side == verifier.SideHead && (sig.Disqualifies() || sig.Code == "exit-code-only") {
-				fmt.Fprintf(w, "            signal %s\n", oneLine(strings.Join(strings.Fields(sig.Code+" "+sig.Suite+" "+sig.Test+" "+sig.Detail), " ")))
-			}
+		line := runLine(run, s.Result)
+		if i := run.Imported; i != nil {
+			line = fmt.Sprintf("%s, imported from the run of %s (seal %s)", runLine(run, &i.Call.Result), i.Ended.UTC().Format(time.RFC3339), short(i.Seal.String()))
+		}
+		fmt.Fprintf(w, "    %-*s  %s%s\n", width, oneLine(run.Side), oneLine(line), mixes[run.Side])
+		if run.Side == verifier.SideHead {
+			printSignals(w, run.Signals)
 		}
 	}
 	var also []string
 	for _, purpose := range slices.Sorted(maps.Keys(more)) {
-		also = append(also, fmt.Sprintf("%s %d", purpose, more[purpose]))
+		also = append(also, fmt.Sprintf("%d %s", more[purpose], purpose))
 	}
 	if len(also) > 0 {
-		fmt.Fprintf(w, "    and     %s\n", oneLine(strings.Join(also, ", ")))
+		fmt.Fprintf(w, "    and     further runs: %s\n", oneLine(strings.Join(also, ", ")))
+	}
+}
+
+// mixes says what the trees are that are mixed of both sides.
+var mixes = map[string]string{
+	verifier.SideHybrid:   "  (the head's tests on the base's code)",
+	verifier.SideRestored: "  (the base's tests on the head's code)",
+}
+
+// printSignals lists the signals that speak against a run.
+func printSignals(w io.Writer, signals []verifier.Signal) {
+	n := 0
+	for _, sig := range signals {
+		if !sig.Disqualifies() && sig.Code != "exit-code-only" {
+			continue
+		}
+		if n++; n <= maxListed {
+			fmt.Fprintf(w, "            signal %s\n", oneLine(strings.Join(strings.Fields(sig.Code+" "+sig.Suite+" "+sig.Test+" "+sig.Detail), " ")))
+		}
+	}
+	if n > maxListed {
+		fmt.Fprintf(w, "            signal and %d more\n", n-maxListed)
 	}
 }
 
@@ -181,25 +210,6 @@ func (a *app) printClaim(w io.Writer, r verifier.Report) {
 	fmt.Fprintf(w, "  claim     %s: %s\n", level, oneLine(r.Sentence()))
 	if f.Claim.Missing != "" && f.Claim.Level < f.Claim.Aimed {
 		fmt.Fprintf(w, "            not L%d: %s\n", f.Claim.Level+1, oneLine(f.Claim.Missing))
-	}
-}
-
-// printFindings lists what needs attention, code by code.
-func (a *app) printFindings(w io.Writer, r verifier.Report) {
-	n := map[string]int{}
-	for _, x := range r.Findings().Findings {
-		switch x.Code {
-		case verifier.FindRemoved, verifier.FindNewlySkipped, verifier.FindNotFailing: // told by the lists of tests, and by the sentence
-			continue
-		}
-		if n[x.Code]++; n[x.Code] <= maxListed {
-			fmt.Fprintf(w, "  note      %s\n", oneLine(x.String()))
-		}
-	}
-	for _, code := range slices.Sorted(maps.Keys(n)) {
-		if n[code] > maxListed {
-			fmt.Fprintf(w, "  note      %s: and %d more\n", code, n[code]-maxListed)
-		}
 	}
 }
 
@@ -274,9 +284,12 @@ func unisolated(r verifier.Report) bool {
 }
 
 // network says what a call could reach: what it was to have counts only where it
-// had a network of its own.
+// had a network of its own, or could not make a socket of one.
 func network(i *receipts.Isolation) string {
 	if i.Network == string(sandbox.NetworkNone) && !slices.Contains(i.Namespaces, "net") {
+		if i.Mode == string(sandbox.ModeRestricted) && i.Seccomp && i.Level >= int(sandbox.LevelRestricted) {
+			return "none (no internet sockets)"
+		}
 		return "shared with the host"
 	}
 	return networkText(i.Network, i.Connect)
@@ -306,7 +319,7 @@ func (a *app) printTests(w io.Writer, r verifier.Report) {
 		text  bool
 	}{
 		{"regressed", c.Regressed, true}, {"fails", c.NewFailing, true}, {"fails on both", c.StillFailing, true},
-		{"newly skipped", c.NewlySkipped, false}, {"removed", c.Removed, false}, {"fixed", c.Fixed, false},
+		{"fixed", c.Fixed, false},
 	} {
 		for i, t := range list.tests {
 			if i == maxListed {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +52,7 @@ func version() string {
 			revision = s.Value
 		case "vcs.modified":
 			if s.Value == "true" {
-				dirty = " with changes"
+				dirty = withChanges
 			}
 		}
 	}
@@ -57,3 +61,28 @@ func version() string {
 	}
 	return short(revision) + dirty
 }
+
+// programVersion is what a run's plan has as the version of the program. Of a build
+// that no release or commit names, it says which it is.
+func programVersion() string {
+	v := version()
+	if v != "unknown" && v != "(devel)" && !strings.HasSuffix(v, withChanges) {
+		return v
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return v
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return v
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return v
+	}
+	return fmt.Sprintf("%s %x", v, sum.Sum(nil)[:8])
+}
+
+const withChanges = " with changes"

@@ -32,9 +32,7 @@ func (j *job) test(ctx context.Context) error {
 		return err
 	}
 	j.evidence, j.began = w, j.o.Now()
-	j.judging = verifier.NewJudgement(w, verifier.Judged{
-		Patch: j.patch, Planned: j.planned, Plan: &j.plan, Config: &j.Config, Trees: j.texts, Open: j.openBlob,
-	})
+	j.judging = verifier.NewJudgement(w, j.judged())
 	for batch := j.judging.Next(); len(batch) > 0; batch = j.judging.Next() {
 		calls, err := j.batch(ctx, batch)
 		if err != nil {
@@ -47,6 +45,12 @@ func (j *job) test(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (j *job) judged() verifier.Judged {
+	return verifier.Judged{
+		Patch: j.patch, Planned: j.planned, Plan: &j.plan, Config: &j.Config, Trees: j.texts, Open: j.openBlob, Imports: j.imports,
+	}
 }
 
 // batch makes runs that do not depend on each other. Their calls begin in order.
@@ -200,8 +204,12 @@ func (j *job) testSpec(p *verifier.PlannedRun, wall time.Duration) (*receipts.Ar
 	switch {
 	case p.Purpose == verifier.PurposeBuild:
 		spec.Collect = []string{verifier.OutDir + "/" + verifier.BuiltFile}
-	case p.Report != "":
-		spec.Collect = []string{verifier.OutDir + "/" + string(p.Report)}
+	default:
+		for _, name := range []receipts.Bytes{p.Report, p.Lines} {
+			if len(name) > 0 {
+				spec.Collect = append(spec.Collect, verifier.OutDir+"/"+string(name))
+			}
+		}
 	}
 	args := &receipts.Args{
 		Tool: receipts.ToolTest, Name: p.Name, Side: p.Side, Round: p.Round, Purpose: p.Purpose, Package: p.Package, Format: p.Format, Tree: &tree,
@@ -312,23 +320,10 @@ func (j *job) sandboxed(ctx context.Context, args *receipts.Args, spec sandbox.S
 // beginCall records that a call begins and returns what makes it, or leaves it out
 // where skip says why.
 func (j *job) beginCall(args *receipts.Args, spec *sandbox.Spec, files ...receipts.File) (func(ctx context.Context, skip string) (*verifier.TestCall, error), error) {
-	spec.MinLevel = sandbox.Level(j.minLevel())
-	if spec.Network == sandbox.NetworkHost && args.Tool == receipts.ToolPrepare {
-		spec.MinLevel = min(spec.MinLevel, sandbox.LevelRestricted)
-	}
-	spec.Image, spec.Modes = j.Config.Isolation.Image, j.modes()
-	var err error
-	if spec.Limits, err = spec.Limits.WithDefaults(); err != nil { // the args document says what is in force
+	secrets, err := j.describe(args, spec)
+	if err != nil {
 		return nil, err
 	}
-	args.Argv, args.Dir, args.Env = asBytes(spec.Argv), receipts.Bytes(spec.Dir), asBytes(spec.Env)
-	secrets := j.redactor(spec.Env)
-	if secrets != nil {
-		for i, kv := range args.Env {
-			args.Env[i] = receipts.Bytes(secrets.Replace(string(kv)))
-		}
-	}
-	args.Patch, args.Sandbox = j.patch, sandboxDocument(spec)
 	call, err := j.rec.Begin(args)
 	if err != nil {
 		return nil, err
@@ -352,6 +347,29 @@ func (j *job) beginCall(args *receipts.Args, spec *sandbox.Spec, files ...receip
 		j.progress(args.Tool, label, true)
 		return &verifier.TestCall{Call: call.Number(), Args: *args, Result: *result}, nil
 	}, nil
+}
+
+// describe completes what a call asks of the sandbox, and the args document, which
+// says it without secrets. What replaces these is nil where there are none.
+func (j *job) describe(args *receipts.Args, spec *sandbox.Spec) (*strings.Replacer, error) {
+	spec.MinLevel = sandbox.Level(j.minLevel())
+	if spec.Network == sandbox.NetworkHost && args.Tool == receipts.ToolPrepare {
+		spec.MinLevel = min(spec.MinLevel, sandbox.LevelRestricted)
+	}
+	spec.Image, spec.Modes = j.Config.Isolation.Image, j.modes()
+	var err error
+	if spec.Limits, err = spec.Limits.WithDefaults(); err != nil { // the args document says what is in force
+		return nil, err
+	}
+	args.Argv, args.Dir, args.Env = asBytes(spec.Argv), receipts.Bytes(spec.Dir), asBytes(spec.Env)
+	secrets := j.redactor(spec.Env)
+	if secrets != nil {
+		for i, kv := range args.Env {
+			args.Env[i] = receipts.Bytes(secrets.Replace(string(kv)))
+		}
+	}
+	args.Patch, args.Sandbox = j.patch, sandboxDocument(spec)
+	return secrets, nil
 }
 
 // runLabel names a call for people.

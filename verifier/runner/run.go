@@ -29,12 +29,20 @@ type Options struct {
 	Unisolated bool     // run without any walls where none can be had, if the least level is 0
 	State      string   // folder for keys, caches, runs and bundles
 	Out        string   // of the bundle; "" is a name in State
+	Program    string   // version of the program, for the plan
 
 	// Key opens the secret: 32 bytes. The process that signs reads them; this
 	// one does not.
 	Key func() (*os.File, error)
-	// Sign makes the seal's SSH signature; nil: none.
-	Sign func(text []byte) ([]byte, error)
+	// Sign makes the seal's SSH signature; nil: none. Signer is the fingerprint of
+	// the key.
+	Sign   func(text []byte) ([]byte, error)
+	Signer string
+
+	// Reuse lets results on the base be taken over from earlier runs under the same
+	// key, see [Remember]: not where the key does not outlive this process. Fresh
+	// has this run take none.
+	Reuse, Fresh bool
 
 	Attempt       int
 	Shard, Shards int
@@ -48,9 +56,9 @@ type Options struct {
 
 // An Event tells how a run gets on. It is for people and proves nothing.
 type Event struct {
-	Step   string // materialise, plan, prepare, test, judge, seal
+	Step   string // materialise, plan, prepare, import, test, judge, seal
 	Detail string
-	Done   bool   // the step has ended
+	Done   bool   // the step has ended; without Detail, all of it
 	Output []byte // a line that a test wrote to its standard output, unchecked
 }
 
@@ -131,9 +139,9 @@ type job struct {
 	texts    *verifier.Trees
 	judging  *verifier.Judgement
 	evidence *bundle.BlobWriter
-	mixed    map[string]string // folders of mixed trees, by side
-	began    time.Time         // the test runs
-	isolated bool              // every call so far was measured to be in a container or better
+	imports  map[string]*verifier.Import // that stand for runs on the base, by entry
+	mixed    map[string]string           // folders of mixed trees, by side
+	began    time.Time                   // the test runs
 	patch    receipts.Digest
 	config   receipts.Digest
 	planned  receipts.Digest
@@ -199,7 +207,7 @@ func (j *job) minLevel() int { return max(j.Config.Isolation.Level, j.o.MinLevel
 
 // calls makes the calls of the run and says how far it came.
 func (j *job) calls(ctx context.Context) (outcome, why string) {
-	steps := []func(context.Context) error{j.recordTrees, j.chooseWalls, j.recordPlan, j.prepare, j.test, j.judge}
+	steps := []func(context.Context) error{j.recordTrees, j.chooseWalls, j.recordPlan, j.prepare, j.importBase, j.test, j.judge}
 	for _, step := range steps {
 		err := step(ctx)
 		if ctx.Err() != nil {
@@ -261,6 +269,7 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 	if err := write(1, j.Head.Tree, j.Head.Time, j.trees[1]); err != nil {
 		return err
 	}
+	j.progress(receipts.ToolMaterialise, "head "+short(j.Head.ID), true)
 	if !j.runsBase() {
 		j.trees[0] = ""
 	} else {
@@ -353,7 +362,7 @@ func (j *job) recordPlan(context.Context) error {
 		return err
 	}
 	j.config = receipts.Sum(doc)
-	sides := verifier.Sides{EmptyBase: j.Base.ID == "", HeadOnly: j.o.HeadOnly, Level: j.o.Evidence}
+	sides := verifier.Sides{EmptyBase: j.Base.ID == "", HeadOnly: j.o.HeadOnly, Level: j.o.Evidence, Program: j.o.Program}
 	if err := j.readTexts(); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // The state folder:
 //
 //	receipt.key        the secret, 32 bytes, mode 0600
-//	cache/             dependencies and compiled standard libraries
+//	cache/             dependencies, compiled standard libraries, and results of earlier runs
 //	runs/ID/           a run under way, locked by the process that makes it
 //	bundles/           bundles without a name of their own
 const (

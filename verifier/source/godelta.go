@@ -53,20 +53,21 @@ type GoDelta struct {
 }
 
 // GoDeltas compares the tests of two trees, those that go test runs on base with
-// what head has of the same name in the same folder, or what they were renamed
-// to. Of both trees it needs go.mod files and test files. A test that is gone
+// what head has of the same name in the same folder, or in the one that the folder
+// was moved to, or what they were renamed to. Of both trees it needs go.mod files and test files. A test that is gone
 // without a trace is none of the deltas: compare GoPackages of both.
 //
 // Both results are sorted. What was not read is as it is with GoPackages.
 func GoDeltas(base, head []File, env GoEnv) ([]GoDelta, []GoRename) {
 	var deltas []GoDelta
 	var renamed []GoRename
-	heads := make(map[string]*goDir)
+	bases, heads := newGoTree(base).dirs, make(map[string]*goDir)
 	for _, d := range newGoTree(head).dirs {
 		heads[d.dir] = d
 	}
-	for _, b := range newGoTree(base).dirs {
-		h := heads[b.dir]
+	moved := moves(bases, heads, env)
+	for _, b := range bases {
+		h := cmp.Or(heads[b.dir], moved[b])
 		if !b.reached || h == nil || h.sameAs(b) {
 			continue
 		}
@@ -205,6 +206,10 @@ func (c *goComparison) compare(b *goDir) {
 			idle[GoTest{Name: f.Name, File: f.File}] = true
 		}
 	}
+	in := ""
+	if c.head.importPath != b.importPath {
+		in = c.head.importPath
+	}
 	var gone []*goFunc
 	for _, f := range base.tests {
 		if !f.built || f.kind == goSilent {
@@ -220,6 +225,9 @@ func (c *goComparison) compare(b *goDir) {
 			c.add(DeltaOutput, g, 1, 0)
 		default:
 			c.pair(base, f, head, g)
+			if in != "" {
+				c.renamed = append(c.renamed, GoRename{Package: b.importPath, From: f.Name, To: g.Name, In: in})
+			}
 		}
 	}
 	if len(gone) == 0 {
@@ -233,7 +241,7 @@ func (c *goComparison) compare(b *goDir) {
 		}
 	}
 	for _, pair := range renames(gone, added) {
-		c.renamed = append(c.renamed, GoRename{Package: c.name, From: pair[0].Name, To: pair[1].Name})
+		c.renamed = append(c.renamed, GoRename{Package: b.importPath, From: pair[0].Name, To: pair[1].Name, In: in})
 		c.pair(base, pair[0], head, pair[1])
 	}
 }

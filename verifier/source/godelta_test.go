@@ -15,7 +15,7 @@ func describeDeltas(deltas []GoDelta, renamed []GoRename) string {
 		fmt.Fprintf(&b, "%s %s %s %s:%d %d>%d\n", d.Package, d.Func, d.Kind, d.File, d.Line, d.Base, d.Head)
 	}
 	for _, r := range renamed {
-		fmt.Fprintf(&b, "%s %s renamed %s\n", r.Package, r.From, r.To)
+		fmt.Fprintf(&b, "%s %s renamed %s\n", r.Package, r.From, strings.TrimSpace(r.In+" "+r.To))
 	}
 	return b.String()
 }
@@ -31,12 +31,33 @@ func TestGoDeltas(t *testing.T) {
 		return tree("go.mod", "module m\n", "a_test.go", tests("p", functions...))
 	}
 	long := []string{"got := make([]int, 0, 10)", "for i := range 10 {", "got = append(got, i)", "}", "if len(got) != 10 || got[9] != 9 {", `t.Fatalf("got %v", got)`, "}"}
+	var grown, more []string
+	for i := range 18 {
+		grown, more = append(grown, fmt.Sprintf("g(%d)", i)), append(more, fmt.Sprintf("h(%d)", i), fmt.Sprintf("f(%d)", i))
+	}
 	for _, c := range []struct {
 		name       string
 		base, head []File
 		want       string
 	}{
 		{"nothing", file(body("TestA", "t.Error()")), file(body("TestA", "t.Error()"), body("TestB", "t.Skip()")), ""},
+		{"another module path", tree("go.mod", "module m\n", "a_test.go", tests("p", body("TestA", "t.Error()"), body("TestB", long...))),
+			tree("go.mod", "module m/v2\n", "a_test.go", tests("p", body("TestA"), body("TestC", long...))),
+			"m/v2 TestA assertions-fewer a_test.go:5 1>0\nm/v2 TestA body-emptied a_test.go:5 1>0\nm TestA renamed m/v2 TestA\nm TestB renamed m/v2 TestC\n"},
+		{"another folder", tree("go.mod", "module m\n", "old/a_test.go", tests("old", body("TestA", "t.Error()"), body("TestB", "f()")), "other/b_test.go", tests("other", body("TestA"))),
+			tree("go.mod", "module m\n", "fresh/x_test.go", tests("fresh", body("TestA"), body("TestB", "f()"), body("TestC")), "less/a_test.go", tests("less", body("TestA")), "other/b_test.go", tests("other", body("TestA"))),
+			"m/fresh TestA assertions-fewer fresh/x_test.go:5 1>0\nm/fresh TestA body-emptied fresh/x_test.go:5 1>0\nm/old TestA renamed m/fresh TestA\nm/old TestB renamed m/fresh TestB\n"},
+		{"folders that go by their names", tree("go.mod", "module m\n", "a/x/a_test.go", tests("x", body("TestA")), "a/y/a_test.go", tests("y", body("TestA"))),
+			tree("go.mod", "module m\n", "b/y/a_test.go", tests("y", body("TestA")), "b/x/a_test.go", tests("x", body("TestA"))),
+			"m/a/x TestA renamed m/b/x TestA\nm/a/y TestA renamed m/b/y TestA\n"},
+		{"too few of the names", tree("go.mod", "module m\n", "old/a_test.go", tests("old", body("TestA"), body("TestB"), body("TestC"))),
+			tree("go.mod", "module m\n", "fresh/a_test.go", tests("fresh", body("TestA"), body("TestB"), body("TestD"))), ""},
+		{"a folder that is still there", tree("go.mod", "module m\n", "old/a_test.go", tests("old", body("TestA"), body("TestB"))),
+			tree("go.mod", "module m\n", "old/b_test.go", tests("old", body("TestX", long...)), "fresh/a_test.go", tests("fresh", body("TestA"), body("TestB"))), ""},
+		{"a folder that was there", tree("go.mod", "module m\n", "old/a_test.go", tests("old", body("TestA")), "fresh/b_test.go", tests("fresh", body("TestX", "f()"))),
+			tree("go.mod", "module m\n", "fresh/a_test.go", tests("fresh", body("TestA")), "fresh/b_test.go", tests("fresh", body("TestX", "f()"))), ""},
+		{"to where the go command does not look", tree("go.mod", "module m\n", "old/a_test.go", tests("old", body("TestA"))),
+			tree("go.mod", "module m\n", "_old/a_test.go", tests("old", body("TestA"))), ""},
 		{"gone without a trace", file(body("TestA", "t.Error()"), body("TestB", "t.Log(1, 2, 3)")), file(body("TestB", "t.Log(1, 2, 3)")), ""},
 		{"assertions", file(body("TestA", "t.Error()", "t.Fatalf(\"\")", "require.NoError(t, nil)", "t.Log()", "f()")),
 			file(body("TestA", "t.Error()", "t.Log()", "f()")), "m TestA assertions-fewer a_test.go:5 3>1\n"},
@@ -99,13 +120,20 @@ func TestGoDeltas(t *testing.T) {
 			"m TestB assertions-fewer a_test.go:5 2>1\nm TestA renamed TestB\n"},
 		{"the most similar one", file(body("TestA", append(long, "f(1, 2, 3)")...)), file(body("TestB", append(long, "f(1, 2)")...), body("TestC", append(long, "f(1)")...)),
 			"m TestA renamed TestB\n"},
+		// tidwall/gjson 8d2c36f: TestBoolConvertQuery became TestTildeQueries, and four times as long.
+		{"grown", file(body("TestA", append(grown, "g(18)")...)), file(body("TestB", slices.Concat(grown, more, []string{"g(1)"})...)), "m TestA renamed TestB\n"},
+		{"grown, and another that is more alike", file(body("TestA", grown...)), file(body("TestB", slices.Concat(grown, more)...), body("TestC", append(grown, "h(1)")...)),
+			"m TestA renamed TestC\n"},
+		{"longer, and half of it gone", file(body("TestA", grown...)), file(body("TestB", append(grown[:9:9], more...)...)), ""},
+		{"grown out of hardly anything", file(body("TestA", grown[:5]...)), file(body("TestB", slices.Concat(grown, more)...)), ""},
+		{"shrunk", file(body("TestA", slices.Concat(grown, more)...)), file(body("TestB", grown...)), ""},
 		{"one that was there is no new one", file(body("TestA", "f()"), body("TestB", "f()")), file(body("TestB", "f()")), ""},
 		{"one that is taken", file(body("TestA", append(long, "f(1, 2, 3)")...), body("TestB", append(long, "f(1)")...)), file(body("TestC", append(long, "f(1)")...)),
 			"m TestB renamed TestC\n"},
 		{"half similar", file(body("TestA", "f(1, 2, 3, 4, 5, 6, 7)")), file(body("TestB", "f(11, 12, 13, 14, 15, 6, 7)")), ""},
 		{"not similar", file(body("TestA", long...)), file(body("TestB", "t.Error(1)", "f()")), ""},
 		{"a module that was renamed", file(body("TestA", "t.Error()")), tree("go.mod", "module m/v2\n", "a_test.go", tests("p", body("TestA", "f()"))),
-			"m/v2 TestA assertions-fewer a_test.go:5 1>0\n"},
+			"m/v2 TestA assertions-fewer a_test.go:5 1>0\nm TestA renamed m/v2 TestA\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +182,7 @@ func TestRenamesBound(t *testing.T) {
 		head[i] = body(fmt.Sprintf("TestB%d", i), fmt.Sprintf("f(%d)", i+290), "g(1, 2, 3, 4)")
 	}
 	_, renamed = GoDeltas(tree("go.mod", "module m", "a_test.go", tests("p", base...)), tree("go.mod", "module m", "a_test.go", tests("p", head...)), linux)
-	if want := (GoRename{"m", "TestA290", "TestB0"}); len(renamed) != 10 || renamed[0] != want {
+	if want := (GoRename{Package: "m", From: "TestA290", To: "TestB0"}); len(renamed) != 10 || renamed[0] != want {
 		t.Errorf("beyond the bound, got %v", renamed)
 	}
 }
