@@ -514,6 +514,19 @@ func checkReading(t *testing.T, r Reading) {
 }
 
 // FuzzGoEvent compares the event parser with encoding/json.
+// TestNumberSize: what is taken for a number is one for encoding/json.
+func TestNumberSize(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"0": 1, "-0": 2, "12.50}": 5, "1e9,": 3, "1E+05 ": 5, "0.1e-1": 6, "01": 1,
+		"": 0, "-": 0, "+1": 0, ".5": 0, "1.": 0, "1e": 0, "1e+": 0, "x": 0, "-x": 0, "NaN": 0,
+	} {
+		if got := numberSize([]byte(text)); got != want || got > 0 && !json.Valid([]byte(text)[:got]) {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
 func FuzzGoEvent(f *testing.F) {
 	for _, line := range []string{
 		`{"Action":"output","Package":"p","Test":"T/ä","Output":"a\"\\\/\b\f\n\r\té😀\ud83dx"}`,

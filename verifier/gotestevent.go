@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -219,6 +220,10 @@ func (s *jsonScanner) skip() bool {
 		_, ok := s.str()
 		return ok
 	}
+	if n := numberSize(s.rest); n > 0 { // Elapsed, in every result
+		s.rest = s.rest[n:]
+		return true
+	}
 	dec := json.NewDecoder(bytes.NewReader(s.rest))
 	var value json.RawMessage
 	if dec.Decode(&value) != nil {
@@ -226,4 +231,35 @@ func (s *jsonScanner) skip() bool {
 	}
 	s.rest = s.rest[dec.InputOffset():]
 	return true
+}
+
+// numberSize returns the size of the JSON number at the start of b, 0 if there is
+// none.
+func numberSize(b []byte) int {
+	n := 0
+	digits := func() bool {
+		from := n
+		for n < len(b) && b[n] >= '0' && b[n] <= '9' {
+			n++
+		}
+		return n > from
+	}
+	next := func(set string) bool {
+		if n < len(b) && strings.IndexByte(set, b[n]) >= 0 {
+			n++
+			return true
+		}
+		return false
+	}
+	next("-")
+	if !next("0") && !digits() || next(".") && !digits() {
+		return 0
+	}
+	if next("eE") {
+		next("+-")
+		if !digits() {
+			return 0
+		}
+	}
+	return n
 }

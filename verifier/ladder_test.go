@@ -342,6 +342,9 @@ clause:
 			t.Errorf("a clause that no one knows: %q", text)
 		}
 	}
+	if strings.Contains(c.sentence, "0 of 0 ") {
+		t.Errorf("it counts what was not measured: %q", c.sentence)
+	}
 	for i := range f.Claim.FailToPass {
 		if p := &f.Claim.FailToPass[i]; p.Stable() {
 			c.stable = append(c.stable, p.Test.Name)
@@ -474,6 +477,28 @@ func TestSentenceWeakens(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestEachEntryRestored: where the patch touches how tests run, the base's own tests
+// have to pass on the head's code in every entry.
+func TestEachEntryRestored(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []string{"", "unit", "more"} {
+		r := harnessed(3, 3)
+		r.Config.Evidence.Level = verifier.LevelNoRegression
+		more := r.Config.Test[0]
+		more.Name = "more"
+		r.Config.Test = append(r.Config.Test, more)
+		r = instead(r, func(p *verifier.PlannedRun, o *fixture.Output) {
+			if p.Side == verifier.SideRestored && p.Name == cut {
+				*o = faults["budget"](*o)
+			}
+		})
+		f := try(t, r, nil, nil).Findings
+		if want := map[bool]int{true: verifier.LevelNoRegression, false: verifier.LevelRan}[cut == ""]; f.Claim.Level != want {
+			t.Errorf("without %q: L%d, missing %q", cut, f.Claim.Level, f.Claim.Missing)
 		}
 	}
 }

@@ -179,3 +179,32 @@ func TestBatchDoesNotStart(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 }
+
+// TestOddTrees: links, gitlinks, files that are binary and modes that change are part
+// of a patch like any other, whatever there is to read of them.
+func TestOddTrees(t *testing.T) {
+	t.Parallel()
+	g := newRepo(t)
+	g.write(".truegreen.yaml", "test:\n  - name: e1\n    run: [\"true\"]\n")
+	g.write("script.sh", "echo\n")
+	g.write("binary", "a\x00b\n")
+	g.write("becomes-link", "x\ny\n")
+	g.write("same_test.go", "package x\n")
+	g.commit("one")
+	g.write("binary", "a\x00c\n")
+	g.write("large", strings.Repeat("0123456\n", 1<<17+1))
+	for _, name := range []string{"becomes-link", "link_test.go"} {
+		os.Remove(filepath.Join(g.dir, name))
+		if err := os.Symlink("same_test.go", filepath.Join(g.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.git("add", "-A")
+	g.git("update-index", "--chmod=+x", "script.sh")
+	g.git("update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",module")
+	g.git("commit", "-q", "-m", "two")
+	report := runRepo(t, context.Background(), g, nil)
+	if report.Verdict() != verifier.Verified {
+		t.Errorf("%v", report.Reasons())
+	}
+}
