@@ -620,16 +620,21 @@ func (j *Judgement) seed(entry, side string, round int) string {
 }
 
 // secondBase runs the base a second time where tests are gone or fail that were
-// there: their names, or their results, may not be stable on the base itself.
+// there: their names, or their results, may not be stable on the base itself. Nor
+// may a failure that proves the change and was seen on the base alone.
 func (j *Judgement) secondBase() []PlannedRun {
 	var runs []PlannedRun
 	c := j.Compare()
 	if !j.aims(LevelNoRegression) {
 		return nil
 	}
+	tried := j.triedHybrid()
 	j.entries(func(e *TestEntry, _ *goCommand) {
 		ours := func(n TestName) bool { return n.Entry == e.Name }
-		if j.runsBase(e) && (slices.ContainsFunc(c.Removed, ours) || slices.ContainsFunc(c.Regressed, ours)) {
+		once := func(n TestName) bool {
+			return ours(n) && j.aims(LevelFailToPass) && !tried[suiteKey{n.Entry, SideHybrid, ""}] && !tried[suiteKey{n.Entry, SideHybrid, n.Suite}]
+		}
+		if j.runsBase(e) && (slices.ContainsFunc(c.Removed, ours) || slices.ContainsFunc(c.Regressed, ours) || slices.ContainsFunc(c.Fixed, once)) {
 			run := planned(e, SideBase, j.in.Trees)
 			run.Purpose = PurposeRepeat
 			runs = append(runs, run)
