@@ -159,20 +159,20 @@ func TestInterruptedBatch(t *testing.T) {
 // by this process's id.
 func TestBatchDoesNotStart(t *testing.T) {
 	g := sleepers(t, "  level: L2\n", "sleep 1")
-	broken := false
+	var broken atomic.Bool
 	report := runRepo(t, context.Background(), g, func(e Event) {
-		if e.Step != receipts.ToolTest || !e.Done || broken {
+		if e.Step != receipts.ToolTest || !e.Done || broken.Load() {
 			return
 		}
 		// The mixed tree cannot be written where there is something else.
 		dirs, _ := filepath.Glob(filepath.Join(treeMemory, fmt.Sprintf("%s%d-*", treesPrefix, os.Getpid())))
 		for _, dir := range dirs {
 			if os.WriteFile(filepath.Join(dir, verifier.SideHybrid), []byte("x"), 0o600) == nil {
-				broken = true
+				broken.Store(true)
 			}
 		}
 	})
-	if !broken {
+	if !broken.Load() {
 		t.Skip("the trees are not in memory")
 	}
 	if r := report.Reasons(); !report.Sound() || !report.Has(verifier.RunFailed) || report.Verdict() != verifier.Unproven {
