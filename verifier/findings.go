@@ -616,7 +616,7 @@ func (f *Findings) failToPass() []Proof {
 			if t.outcome == Unfinished {
 				p.Kind = kindUnfinished
 			}
-		case t.outcome == "" && side == SideHybrid && s.base.outcome != Pass && f.ran(name.Entry, SideBase) && (dropped[key](rootName(name.Name)) || f.notImported(name)):
+		case t.outcome == "" && side == SideHybrid && s.base.outcome != Pass && !f.trees.renamed[[2]string{name.Suite, rootName(name.Name)}] && f.ran(name.Entry, SideBase) && (dropped[key](rootName(name.Name)) || f.notImported(name)):
 			p.Kind, p.Failed, p.FailedRuns = kindNotCompiled, 1, 1
 		default:
 			continue

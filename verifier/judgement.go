@@ -287,6 +287,7 @@ func (j *Judgement) reading(p *PlannedRun, c *TestCall, from *origin, r *Reading
 type examination struct {
 	canaries, sung int
 	names          map[string]string // canary by package
+	failing        string            // name of the canary that fails
 	name           string            // of the canary, where there are no packages
 	signals        []Signal
 }
@@ -296,7 +297,7 @@ func (x *examination) isCanary(t *Test) bool {
 		return t.Name == x.name || strings.HasSuffix(t.Name, "."+x.name)
 	}
 	name, ok := x.names[t.Suite]
-	return ok && name == t.Name
+	return ok && (name == t.Name || t.Name == x.failing) // which no flag keeps from running where TestMain sets the flags
 }
 
 // examine holds a plain run of go test to what the text of the tests says: each
@@ -324,7 +325,7 @@ func (j *Judgement) examine(p *PlannedRun, c *origin, r *Reading) examination {
 	for i := range list {
 		packages[list[i].ImportPath] = &list[i]
 	}
-	x.names = map[string]string{}
+	x.names, x.failing = map[string]string{}, canaryName(c.canary, canaryFail, "")
 	for path := range packages {
 		x.names[path] = canaryName(c.canary, canaryPass, path)
 	}

@@ -35,6 +35,7 @@ type Trees struct {
 	modules  map[string]string             // folder of a module of the head by its path
 	weaker   []source.GoDelta
 	renames  map[[2]string]source.GoRename // by package and name on the base
+	renamed  map[[2]string]bool            // the new packages and names
 	aware    []source.GoAware              // in code
 	harness  []source.GoAware              // in tests
 	hints    []source.TextDelta
@@ -235,8 +236,9 @@ func (t *Trees) read(diff io.Reader) error {
 	t.packages = map[string][]source.GoPackage{}
 	var renames []source.GoRename
 	t.weaker, renames = source.GoDeltas(t.files(SideBase, isGoText), t.files(SideHead, isGoText), t.env(nil))
-	t.renames = map[[2]string]source.GoRename{}
+	t.renames, t.renamed = map[[2]string]source.GoRename{}, map[[2]string]bool{}
 	for _, r := range renames {
+		t.renamed[[2]string{cmp.Or(r.In, r.Package), r.To}] = true
 		if _, twice := t.renames[[2]string{r.Package, r.From}]; !twice {
 			t.renames[[2]string{r.Package, r.From}] = r
 		}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,7 +28,7 @@ import (
 // is, or of testdata/honest, where it does not. Before its files it says
 //
 //	what it does, in prose
-//	evidence: L2            the level of evidence; else L1
+//	evidence: L4            the level of evidence; else L2
 //	vector: NAME            files of the head, from the folder of test vectors
 //	fast                    run always, and not with TRUEGREEN_FULL alone
 //	named by: CODE…         what names the trick: reasons, signals, findings
@@ -58,7 +57,7 @@ type trick struct {
 // left out by a slip.
 func readTrick(name string, text []byte) (*trick, error) {
 	a := txtar.Parse(text)
-	k := &trick{name: name, level: verifier.LevelNoRegression, base: map[string]string{}, head: map[string]string{}}
+	k := &trick{name: name, level: verifier.LevelFailToPass, base: map[string]string{}, head: map[string]string{}}
 	prose := false
 	for line := range strings.Lines(string(a.Comment)) {
 		line = strings.TrimSpace(line)
@@ -302,7 +301,7 @@ func (l *lab) check(t *testing.T, k *trick) {
 	report := l.run(t, k)
 	got, codes := said(report)
 	if dir := os.Getenv("TAMPER_UPDATE"); dir != "" {
-		os.WriteFile(filepath.Join(dir, path.Base(t.Name())+".want"), []byte(got), 0o644)
+		os.WriteFile(filepath.Join(dir, k.folder+"_"+k.name+".want"), []byte(got), 0o644)
 	}
 	if !report.Sound() {
 		t.Errorf("the evidence is not sound: %v", report.Reasons())
