@@ -74,7 +74,7 @@ func worked(tb testing.TB) time.Duration {
 // TestIngestPace: events are judged at no less than twice the speed at which go tool
 // test2json makes them. It is not parallel: it counts what the whole process does.
 func TestIngestPace(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if RaceEnabled || testing.Short() {
 		t.Skip("measures time")
 	}
 	made, read, events := ingest(t, 20_000, 5)

@@ -387,6 +387,9 @@ func (c *claimed) needs() map[string]int {
 // nothing is claimed that was not claimed before, and nothing whose run is gone.
 func TestSentenceWeakens(t *testing.T) {
 	t.Parallel()
+	if verifier.RaceEnabled {
+		t.Skip("takes long with the race detector, and has no goroutines")
+	}
 	for name, l := range ladders {
 		make := l.run
 		full := try(t, make(9, 10), nil, nil)

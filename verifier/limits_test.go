@@ -13,7 +13,7 @@ import (
 // TestJudgementLimits: what a hostile run puts out is bounded before it is kept, and
 // the run is red where something of it was left out.
 func TestJudgementLimits(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if RaceEnabled || testing.Short() {
 		t.Skip("reads streams of gigabytes")
 	}
 	for name, test := range map[string]struct {

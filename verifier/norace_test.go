@@ -2,4 +2,4 @@
 
 package verifier
 
-const raceEnabled = false
+const RaceEnabled = false

@@ -2,4 +2,4 @@
 
 package verifier
 
-const raceEnabled = true
+const RaceEnabled = true
