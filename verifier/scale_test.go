@@ -69,8 +69,8 @@ func canariesOf(p *verifier.PlannedRun) map[string]string {
 // TestScale holds the judgement of a repository with 66,742 tests to 200 MB. Who
 // makes the run and who verifies it judge with the same code.
 func TestScale(t *testing.T) {
-	if testing.Short() {
-		t.Skip("makes bundles of 66,742 tests")
+	if testing.Short() || verifier.RaceEnabled {
+		t.Skip("makes bundles of 66,742 tests, and measures memory")
 	}
 	const tests, packages = 66_742, 500
 	for _, texts := range []bool{false, true} {
