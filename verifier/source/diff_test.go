@@ -394,6 +394,9 @@ func silent(line, mutated string, inBinary bool) bool {
 // dropped or doubled.
 func TestDiffMutations(t *testing.T) {
 	t.Parallel()
+	if raceEnabled {
+		t.Skip("takes long with the race detector, and has no goroutines")
+	}
 	g := newStore(t, "sha1")
 	refused, read := 0, 0
 	for seed := range uint64(8) {

@@ -306,6 +306,9 @@ func readGoFiles(t testing.TB, root string, in func(path string) bool) []File {
 // library list themselves.
 func TestGoPackagesStd(t *testing.T) {
 	t.Parallel()
+	if raceEnabled {
+		t.Skip("takes long with the race detector, and has no goroutines")
+	}
 	if testing.Short() {
 		t.Skip("builds tests of the standard library")
 	}

@@ -10,6 +10,9 @@ import (
 // parser goes. Files of 4 MiB take 32 times as long, if all is linear.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
+	if raceEnabled {
+		t.Skip("takes long with the race detector, and has no goroutines")
+	}
 	if testing.Short() {
 		t.Skip("reads large files")
 	}

@@ -116,6 +116,9 @@ func TestCheckSeesErrors(t *testing.T) {
 // most of them compile.
 func TestGoMutantsCompile(t *testing.T) {
 	t.Parallel()
+	if raceEnabled {
+		t.Skip("takes long with the race detector, and has no goroutines")
+	}
 	for _, path := range []string{"path", "net/url"} {
 		p := loadChecked(t, path)
 		mutants := GoMutants(p.files, nil, [32]byte{}, 60)

@@ -356,6 +356,9 @@ var deepest = sync.OnceValue(func() int {
 
 // TestGoMutantsHostile: what is made to cost much costs little.
 func TestGoMutantsHostile(t *testing.T) {
+	if raceEnabled {
+		t.Skip("takes long with the race detector, and has no goroutines")
+	}
 	repeat := func(s string, n int) string { return strings.Repeat(s, n) }
 	for _, test := range []struct{ name, src string }{
 		{"a line of sums", "package p\nvar x = []int{" + repeat("a+b,", 100_000) + "}"},
