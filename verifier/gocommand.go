@@ -112,6 +112,22 @@ func (c *goCommand) buildArgv(goCommand, overlay, out, pkg string) []string {
 	return append(append(argv, c.build...), "-o", out, pkg)
 }
 
+// testArgv returns the command that tests packages with these flags, then those of
+// the command that build, and then test, the flags for the test binary.
+func (c *goCommand) testArgv(goCommand string, test, packages []string, flags ...string) []string {
+	argv := slices.Concat([]string{goCommand, "test", "-json", "-count=1"}, flags, c.build, test, packages)
+	if len(c.args) > 0 {
+		argv = append(append(argv, "-args"), c.args...)
+	}
+	return argv
+}
+
+// coverFlags returns the flags with which a run in a folder counts the executed
+// lines of all that the command tests.
+func (c *goCommand) coverFlags(dir string) []string {
+	return []string{"-coverpkg=" + strings.Join(c.packages, ","), "-coverprofile=" + fromDir(dir) + OutDir + "/" + coverFile}
+}
+
 // binaryArgv returns the command that runs a test binary with the flags of the
 // command and those given.
 func (c *goCommand) binaryArgv(binary string, flags ...string) []string {

@@ -59,6 +59,10 @@ func TestGoArgv(t *testing.T) {
 	if got := strings.Join(c.binaryArgv("x.test", "-test.run=^A$"), " "); got != "x.test -test.v=test2json -test.paniconexit0 -test.short -test.timeout=10m0s -test.run=^A$ -deep" {
 		t.Errorf("binary %q", got)
 	}
+	want := "go test -json -count=1 -vet=off -coverpkg=./... -coverprofile=../../out/cover.out -race -short -v=true ./p -args -deep"
+	if got := strings.Join(c.testArgv("go", []string{"-short", "-v=true"}, []string{"./p"}, append([]string{"-vet=off"}, c.coverFlags("d")...)...), " "); got != want {
+		t.Errorf("part %q", got)
+	}
 	c = parseGoTest(&TestEntry{Format: FormatGo, Run: strings.Fields("go test -timeout=3s ./...")})
 	if got := strings.Join(c.binaryArgv("x.test"), " "); got != "x.test -test.v=test2json -test.paniconexit0 -test.timeout=3s" {
 		t.Errorf("binary %q", got)

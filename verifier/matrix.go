@@ -207,12 +207,7 @@ func (j *Judgement) restoredRuns(e *TestEntry, c *goCommand) []PlannedRun {
 	if len(packages) == 0 {
 		return nil
 	}
-	argv := []string{e.Run[0], "test", "-json", "-count=1", overlayFlag(e.Dir)}
-	argv = slices.Concat(argv, c.vet, c.build, c.test, packages)
-	if len(c.args) > 0 {
-		argv = append(append(argv, "-args"), c.args...)
-	}
-	run.Argv = asBytes(argv)
+	run.Argv = asBytes(c.testArgv(e.Run[0], c.test, packages, append([]string{overlayFlag(e.Dir)}, c.vet...)...))
 	return []PlannedRun{run}
 }
 
@@ -259,15 +254,13 @@ func (j *Judgement) guarded(e *TestEntry, c *goCommand) []source.GoPackage {
 // canaryRun runs the failing canaries of packages, and nothing else of them.
 func (j *Judgement) canaryRun(e *TestEntry, c *goCommand, packages []source.GoPackage) PlannedRun {
 	o := newOverlay(e.Dir)
-	argv := []string{e.Run[0], "test", "-json", "-count=1", "-vet=off", overlayFlag(e.Dir), "-run=^" + canaryName(j.in.Plan.Canary, canaryFail, "") + "$"}
-	argv = append(append(argv, c.build...), without(c.test, "-failfast")...)
+	var args []string
 	for i := range packages {
 		o.addCanary(j.in.Plan.Canary, &packages[i], true)
-		argv = append(argv, packageArg(e, &packages[i]))
+		args = append(args, packageArg(e, &packages[i]))
 	}
-	if len(c.args) > 0 {
-		argv = append(append(argv, "-args"), c.args...)
-	}
+	argv := c.testArgv(e.Run[0], without(c.test, "-failfast"), args,
+		"-vet=off", overlayFlag(e.Dir), "-run=^"+canaryName(j.in.Plan.Canary, canaryFail, "")+"$")
 	run := planned(e, SideHead, j.in.Trees)
 	run.Purpose, run.Report, run.Argv, run.inputs = PurposeCanary, "", asBytes(argv), o.files()
 	return run
@@ -485,14 +478,8 @@ func (j *Judgement) reachRuns() []PlannedRun {
 		}
 		run := planned(e, SideHead, j.in.Trees)
 		run.Purpose, run.Report, run.only = PurposeReach, coverFile, roots
-		argv := []string{e.Run[0], "test", "-json", "-count=1", "-vet=off", "-run=" + anyOf(roots),
-			"-coverpkg=" + strings.Join(cmd.packages, ","), "-coverprofile=" + fromDir(e.Dir) + OutDir + "/" + coverFile}
-		argv = append(append(argv, cmd.build...), without(cmd.test, "-shuffle")...)
-		argv = append(argv, dirs...)
-		if len(cmd.args) > 0 {
-			argv = append(append(argv, "-args"), cmd.args...)
-		}
-		run.Argv = asBytes(argv)
+		run.Argv = asBytes(cmd.testArgv(e.Run[0], without(cmd.test, "-shuffle"), dirs,
+			append([]string{"-vet=off", "-run=" + anyOf(roots)}, cmd.coverFlags(e.Dir)...)...))
 		runs = append(runs, run)
 	})
 	return runs
@@ -656,14 +643,8 @@ func (j *Judgement) coverRuns() []PlannedRun {
 		}
 		run := planned(e, SideHead, j.in.Trees)
 		run.Purpose, run.Report = PurposeCover, coverFile
-		argv := []string{e.Run[0], "test", "-json", "-count=1", overlayFlag(e.Dir), "-vet=off",
-			"-coverpkg=" + strings.Join(c.packages, ","), "-coverprofile=" + fromDir(e.Dir) + OutDir + "/" + coverFile}
-		argv = append(append(argv, c.build...), without(c.test, "-shuffle")...)
-		argv = append(argv, c.packages...)
-		if len(c.args) > 0 {
-			argv = append(append(argv, "-args"), c.args...)
-		}
-		run.Argv = asBytes(argv)
+		run.Argv = asBytes(c.testArgv(e.Run[0], without(c.test, "-shuffle"), c.packages,
+			append([]string{overlayFlag(e.Dir), "-vet=off"}, c.coverFlags(e.Dir)...)...))
 		o := newOverlay(e.Dir)
 		list := j.in.Trees.covered(e, c, SideHead)
 		for i := range list {
@@ -711,13 +692,8 @@ func (j *Judgement) mutantRuns() []PlannedRun {
 			run := planned(e, SideHead, t)
 			run.Purpose, run.mutant = PurposeMutant, i
 			// The package of the changed line first; the others may notice too.
-			argv := []string{e.Run[0], "test", "-json", "-count=1", overlayFlag(e.Dir), "-vet=off", "-failfast"}
-			argv = append(append(argv, c.build...), without(without(c.test, "-failfast"), "-v")...)
-			argv = append(argv, j.mutantPackages(e, c, m)...)
-			if len(c.args) > 0 {
-				argv = append(append(argv, "-args"), c.args...)
-			}
-			run.Argv = asBytes(argv)
+			run.Argv = asBytes(c.testArgv(e.Run[0], without(without(c.test, "-failfast"), "-v"), j.mutantPackages(e, c, m),
+				overlayFlag(e.Dir), "-vet=off", "-failfast"))
 			o := newOverlay(e.Dir)
 			o.add(m.Path, m.Content)
 			run.inputs = o.files()
