@@ -645,12 +645,6 @@ func (j *Judgement) coverRuns() []PlannedRun {
 		run.Purpose, run.Report = PurposeCover, coverFile
 		run.Argv = asBytes(c.testArgv(e.Run[0], without(c.test, "-shuffle"), c.packages,
 			append([]string{overlayFlag(e.Dir), "-vet=off"}, c.coverFlags(e.Dir)...)...))
-		o := newOverlay(e.Dir)
-		list := j.in.Trees.covered(e, c, SideHead)
-		for i := range list {
-			o.addCanary(j.in.Plan.Canary, &list[i], false)
-		}
-		run.inputs = o.files()
 		shuffled := planned(e, SideHead, j.in.Trees)
 		shuffled.Purpose = PurposeShuffle
 		shuffled.Argv = slices.Insert(asBytes(commandLine(e, true)), 2, receipts.Bytes("-shuffle="+j.seed(e.Name, SideHead, 0)))
