@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 func (j *job) depsCache() string { return filepath.Join(j.o.State, cacheDir, "deps") }
@@ -82,4 +83,29 @@ func (j *job) keepCache(tmp, dir string, shared bool) error {
 		return err
 	}
 	return nil
+}
+
+// cacheAge is for how long a cache is kept that no run uses.
+const cacheAge = 30 * 24 * time.Hour
+
+// cached reports whether a folder of a cache is there, and notes that it is used.
+func (j *job) cached(dir string) bool {
+	if !isDir(dir) {
+		return false
+	}
+	now := j.o.Now()
+	os.Chtimes(dir, now, now) // at worst it is filled again too early
+	return true
+}
+
+// sweepCaches removes what no run has used for long.
+func sweepCaches(state string, now time.Time) {
+	for _, pattern := range [...]string{"deps/*", "go-build/*/*"} {
+		dirs, _ := filepath.Glob(filepath.Join(state, cacheDir, pattern))
+		for _, dir := range dirs {
+			if info, err := os.Stat(dir); err == nil && info.IsDir() && now.Sub(info.ModTime()) > cacheAge {
+				removeWritable(dir)
+			}
+		}
+	}
 }

@@ -295,7 +295,7 @@ func (j *job) testMounts(p *verifier.PlannedRun) []sandbox.Mount {
 	if dir == "" { // it is not run: the args of the call say so
 		mounts[0] = sandbox.Mount{Target: verifier.WorkDir, Kind: sandbox.Scratch}
 	}
-	mounts = append(mounts, j.tools.mounts(j.modules[side])...)
+	mounts = append(mounts, j.tools.mounts(j.builds[side], j.modules[side])...)
 	for _, s := range j.supplies[place{side, string(p.Dir)}] {
 		mounts = append(mounts, s.mounts...)
 	}

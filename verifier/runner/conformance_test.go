@@ -10,9 +10,9 @@ import (
 // Attempts 99 and 100 of the conformance list.
 func TestCacheMounts(t *testing.T) {
 	t.Parallel()
-	tools := toolchain{goroot: "/opt/go", build: "/state/go-build"}
+	tools := toolchain{goroot: "/opt/go"}
 	kinds := map[string]sandbox.MountKind{}
-	for _, m := range tools.mounts("/state/deps") {
+	for _, m := range tools.mounts("/state/go-build", "/state/deps") {
 		kinds[m.Source] = m.Kind
 	}
 	for source, want := range map[string]sandbox.MountKind{

@@ -172,7 +172,7 @@ func (j *job) fetchFolder(ctx context.Context, e ecosystem, find func() (hostToo
 	}
 	cache := filepath.Join(j.depsCache(), e.name()+"-"+lockKey(e, tool, want))
 	switch {
-	case isDir(cache):
+	case j.cached(cache):
 		_, err = j.sandboxed(ctx, j.prepareArgs(e.name(), at.side), lockedSpec(e, tool, "", j.o.Environ, e.steps(tool)[0]), "nothing is missing", modules)
 	case !j.Config.Prepare.Network:
 		return j.notFetched(ctx, e, at, "prepare.network is false, and it was not fetched before")

@@ -27,7 +27,7 @@ func (j *job) goModules(ctx context.Context, side int, args func(string) *receip
 	shared := filepath.Join(j.depsCache(), key)
 	own := shared + "-" + j.listings[side].listing.SHA256.String()[:16]
 	for _, dir := range [...]string{shared, own} {
-		if !isDir(dir) {
+		if !j.cached(dir) {
 			return dir, j.fill(dir, func(tmp string) error { return j.fetchModules(ctx, side, tmp, dirs, args) })
 		}
 		if holds, err := j.holds(ctx, side, dir, dirs, args); holds || err != nil {
@@ -67,14 +67,6 @@ func (j *job) holds(ctx context.Context, side int, deps string, dirs []string, a
 	return true, j.nothingMissing(ctx, side, args)
 }
 
-// listPackages loads, without compiling or running anything, all that the tests
-// of a module import, and prints what of it is in the standard library.
-var listPackages = []string{"go", "list", "-deps", "-test", "-f", "{{if .Standard}}{{.ImportPath}}{{end}}", "./..."}
-
-// packagesFile holds, among the dependencies, the standard library's packages
-// that they and the tree need.
-const packagesFile = "std-packages"
-
 // fetchModules fetches the modules of a tree: from the host's own downloads
 // where they are all there, and else over the network.
 func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []string, args func(string) *receipts.Args) error {
@@ -110,6 +102,7 @@ func (j *job) fetchModules(ctx context.Context, side int, tmp string, dirs []str
 		if err != nil {
 			return err
 		}
+		fmt.Fprintf(&packages, "in %q\n", dir)
 		if err := j.copyOutput(&packages, result); err != nil {
 			return err
 		}
@@ -195,31 +188,6 @@ func (j *job) copyOutput(to *bytes.Buffer, r *receipts.Result) error {
 	defer b.Close()
 	_, err = to.ReadFrom(b)
 	return err
-}
-
-// readPackages adds the packages that a folder of dependencies lists.
-func readPackages(deps string, to map[string]bool) error {
-	text, err := os.ReadFile(filepath.Join(deps, packagesFile))
-	if deps == "" || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, line := range strings.Fields(string(text)) {
-		if importable(line) {
-			to[line] = true
-		}
-	}
-	return err
-}
-
-// importable reports whether a package of the standard library can be imported
-// by others. The rest are dependencies of those that can.
-func importable(pkg string) bool {
-	for _, element := range strings.Split(pkg, "/") {
-		if element == "internal" || element == "vendor" || element == "main" {
-			return false
-		}
-	}
-	return pkg != "unsafe" && pkg != "C" && pkg != "runtime/cgo" && !strings.HasPrefix(pkg, "cmd/")
 }
 
 // moduleKey returns the folders of the tree with a module that a planned command

@@ -25,11 +25,10 @@ const (
 )
 
 // prepare fetches what the tests need and have no network for, and compiles what
-// they need of the standard library. What it leaves lies under a name that is a
+// they need of the standard library and of locked modules. What it leaves lies under a name that is a
 // digest of what was asked for, and is never changed: nothing that the patch's
 // code wrote gets there.
 func (j *job) prepare(ctx context.Context) error {
-	packages := map[string]bool{}
 	for side := range j.trees {
 		if j.trees[side] == "" {
 			continue
@@ -43,14 +42,8 @@ func (j *job) prepare(ctx context.Context) error {
 		if j.modules[side], err = j.dependencies(ctx, side); err != nil {
 			return err
 		}
-		if err := readPackages(j.modules[side], packages); err != nil {
-			return err
-		}
 	}
-	if len(packages) == 0 {
-		return nil
-	}
-	return j.seedBuildCache(ctx, packages)
+	return j.compileGo(ctx)
 }
 
 // usesGo reports whether a planned command is the go command, or the tree has a
@@ -89,7 +82,7 @@ func (j *job) configured(ctx context.Context, side int, args func(string) *recei
 	commands := j.Config.Prepare.Run
 	key := receipts.Sum(fmt.Appendf(nil, "%s\n%q\n%s\n", j.tools.version, commands, j.listings[side].listing.SHA256))
 	dir := filepath.Join(j.depsCache(), key.String()[:32])
-	if isDir(dir) {
+	if j.cached(dir) {
 		return dir, j.nothingMissing(ctx, side, args)
 	}
 	return dir, j.fill(dir, func(tmp string) error {
@@ -129,7 +122,7 @@ func (j *job) fetchSpec(side int, deps, dir string, argv []string) sandbox.Spec 
 	}
 	delete(env, "GOPROXY")
 	return sandbox.Spec{
-		Argv: argv, Dir: verifier.InsideDir(dir), Env: sortedEnv(env), Mounts: append(mounts, j.tools.mounts("")...),
+		Argv: argv, Dir: verifier.InsideDir(dir), Env: sortedEnv(env), Mounts: append(mounts, j.tools.mounts("", "")...),
 		Network: sandbox.NetworkNone, Limits: sandbox.Limits{Output: 1 << 20},
 	}
 }

@@ -149,6 +149,7 @@ type job struct {
 	tools    toolchain
 	inImage  bool      // the calls are made in a container: see chooseWalls
 	modules  [2]string // module caches, "" for none
+	builds   [2]string // build caches, likewise
 	supplies map[place][]supply
 	refused  error
 	unsealed bool            // the bundle could not be written
@@ -173,6 +174,7 @@ func (j *job) progress(step, detail string, done bool) {
 func (j *job) open(ctx context.Context) error {
 	var err error
 	sweepRuns(j.o.State)
+	sweepCaches(j.o.State, j.o.Now())
 	if j.dir, j.lock, err = newRunDir(j.o.State); err != nil {
 		return err
 	}
@@ -279,6 +281,20 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 	if err := write(0, j.Base.Tree, j.Base.Time, j.trees[0]); err != nil {
 		return err
 	}
+	// The diff takes a process of its own.
+	var diffErr error
+	var diff sync.WaitGroup
+	diff.Go(func() { diffErr = j.writeDiff(ctx, spool) })
+	err := j.writeSources(ctx, spool)
+	diff.Wait()
+	if diffErr != nil {
+		return diffErr
+	}
+	j.progress(receipts.ToolMaterialise, "", true)
+	return err
+}
+
+func (j *job) writeDiff(ctx context.Context, spool *bundle.Spool) error {
 	w, err := spool.Create()
 	if err != nil {
 		return err
@@ -288,11 +304,7 @@ func (j *job) materialise(ctx context.Context, spool *bundle.Spool) error {
 		return err
 	}
 	j.diff.Name = verifier.FileDiff
-	if j.diff.Digest, j.diff.Size, err = w.Commit(); err != nil {
-		return err
-	}
-	err = j.writeSources(ctx, spool)
-	j.progress(receipts.ToolMaterialise, "", true)
+	j.diff.Digest, j.diff.Size, err = w.Commit()
 	return err
 }
 

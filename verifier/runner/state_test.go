@@ -102,3 +102,38 @@ func TestRecoverLockless(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// TestSweepCaches: what was used within the last month stays.
+func TestSweepCaches(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
+	j := &job{o: Options{State: t.TempDir(), Now: func() time.Time { return now.Add(-cacheAge + time.Hour) }}}
+	var dirs []string
+	for _, parent := range []string{j.depsCache(), filepath.Join(j.o.State, cacheDir, "go-build", "go1")} {
+		for _, name := range []string{"unused", "used"} {
+			dir := filepath.Join(parent, name)
+			if err := os.MkdirAll(filepath.Join(dir, "mod"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(filepath.Join(dir, "mod"), 0o555); err != nil {
+				t.Fatal(err)
+			}
+			old := now.Add(-2 * cacheAge)
+			if err := os.Chtimes(dir, old, old); err != nil {
+				t.Fatal(err)
+			}
+			dirs = append(dirs, dir)
+		}
+	}
+	for i, dir := range dirs {
+		if i%2 == 1 && !j.cached(dir) {
+			t.Errorf("%s: is not there", dir)
+		}
+	}
+	sweepCaches(j.o.State, now)
+	for i, dir := range dirs {
+		if isDir(dir) != (i%2 == 1) {
+			t.Errorf("%s: is there: %v", dir, isDir(dir))
+		}
+	}
+}
