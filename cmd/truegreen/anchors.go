@@ -23,7 +23,7 @@ type anchorFlags struct {
 	o                     verifier.Options
 	key, signers, revoked string
 	sigs                  []string
-	config, repo          string
+	config, repo, merge   string
 	noCommand             bool
 }
 
@@ -35,6 +35,7 @@ func (f *anchorFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.o.Tree, "tree", "", "the tested tree that it must be about")
 	flags.StringVar(&f.config, "config", "", "the .truegreen.yaml that it must have used")
 	flags.StringVar(&f.repo, "repo", "", "resolve base, head, tree and configuration in this repository")
+	flags.StringVar(&f.merge, "merge", "", "with --repo, the merge of head into base whose tree it must have tested")
 	flags.DurationVar(&f.o.MaxAge, "max-age", 0, "the greatest age of the run, such as 720h (default: any)")
 	flags.IntVar(&f.o.MinLevel, "isolation", 0, "the least isolation level of every test, beside the configuration's own")
 	flags.BoolVar(&f.noCommand, "no-command", false, "do not accept commands that do not come from the base")
@@ -42,7 +43,7 @@ func (f *anchorFlags) add(cmd *cobra.Command) {
 	f.addTrust(cmd)
 	completes(cmd, map[string]string{
 		"config": completeFile, "repo": completeFolder,
-		"repository": "", "base": "", "head": "", "tree": "", "max-age": "", "isolation": "",
+		"repository": "", "base": "", "head": "", "tree": "", "merge": "", "max-age": "", "isolation": "",
 	})
 }
 
@@ -63,6 +64,9 @@ func (f *anchorFlags) check() error {
 	}
 	if err := checkLevel(f.o.MinLevel); err != nil {
 		return err
+	}
+	if f.merge != "" && f.repo == "" {
+		return usage("--merge goes with --repo")
 	}
 	if f.revoked != "" && f.signers == "" {
 		return usage("--revoked goes with --signers")
@@ -200,7 +204,7 @@ func (a *app) expectRepository(ctx context.Context, r io.ReaderAt, size int64, f
 	if head == "" {
 		head = peek.Patch().Head
 	}
-	s, err := runner.Select(ctx, runner.Options{Repo: f.repo, Head: head, Base: f.o.Base})
+	s, err := runner.Select(ctx, runner.Options{Repo: f.repo, Head: head, Base: f.o.Base, Merge: f.merge})
 	if err != nil {
 		return err
 	}

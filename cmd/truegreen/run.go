@@ -58,6 +58,7 @@ Uncommitted changes are not part of a patch.`,
 	flags.StringVar(&f.o.Repo, "repo", ".", "a folder in the repository")
 	flags.StringVar(&f.o.Base, "base", "", "revision to compare with")
 	flags.StringVar(&f.o.Head, "head", "", "revision to test (default HEAD)")
+	flags.StringVar(&f.o.Merge, "merge", "", "test the tree of this merge of head into base, as a forge makes it for a pull request")
 	flags.StringVar(&f.o.Out, "out", "", "write the bundle here (default: a name in the state folder)")
 	flags.BoolVar(&f.o.HeadOnly, "head-only", false, "do not run the base: there is nothing to compare with then")
 	flags.IntVar(&f.o.MinLevel, "isolation", 0, "least isolation level, beside the configuration's own")
@@ -72,7 +73,7 @@ Uncommitted changes are not part of a patch.`,
 	a.jsonFlag(cmd)
 	completes(cmd, map[string]string{
 		"repo": completeFolder, "out": completeBundle, "sign": completeFile,
-		"base": "", "head": "", "isolation": "", "evidence": "", "attempt": "", "shard": "", "previous": "",
+		"base": "", "head": "", "merge": "", "isolation": "", "evidence": "", "attempt": "", "shard": "", "previous": "",
 	})
 	return cmd
 }

@@ -22,6 +22,7 @@ import (
 type Options struct {
 	Repo       string   // a folder in the repository
 	Base, Head string   // revisions; "" is the default: see [Repository.Base], HEAD
+	Merge      string   // revision of a merge of the head into the base, whose tree is tested in place of the head's
 	Command    []string // instead of what the base configures or shows
 	HeadOnly   bool     // leave the base out: there is nothing to compare with then
 	Evidence   int      // level of evidence to try for, where it is above the configuration's
@@ -343,6 +344,9 @@ func (j *job) recordTrees(context.Context) error {
 			},
 		}
 		if side == verifier.SideHead {
+			if j.Merge != "" {
+				result.Notes = append(result.Notes, receipts.Note{Name: "merge", Value: receipts.Bytes(j.Merge)})
+			}
 			result.Files = append(result.Files, j.diff)
 			if len(j.sources.Name) > 0 {
 				result.Files = append(result.Files, j.sources)

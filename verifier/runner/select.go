@@ -11,7 +11,8 @@ import (
 
 // A Selection is a patch in a repository and how it is to be tested.
 type Selection struct {
-	Head       Commit
+	Head       Commit // its tree is the tested one: with Options.Merge, the merge's
+	Merge      string // commit id, "" for none
 	Base       Base
 	Config     verifier.Config
 	Source     string   // of the configuration: see [verifier.Plan]
@@ -59,12 +60,20 @@ func (s *Selection) resolve(ctx context.Context, o Options) error {
 	if s.Head, err = s.repo.Resolve(ctx, head); err != nil {
 		return err
 	}
+	if o.Merge != "" {
+		if o.Base, err = s.merge(ctx, o); err != nil {
+			return err
+		}
+	}
 	headList, err := s.repo.Names(ctx, s.Head.Tree)
 	if err != nil {
 		return err
 	}
 	if s.Base, err = s.base(ctx, o, headList); err != nil {
 		return err
+	}
+	if s.Merge != "" {
+		s.Base.How = "first parent of the merge " + short(s.Merge)
 	}
 	if s.Base.Tree == s.Head.Tree {
 		return &SelectError{verifier.EmptyDiff, fmt.Errorf("nothing to verify: base (%s) and head %s have the same tree; commit the change, or name another --base", s.Base.How, short(s.Head.ID))}
@@ -73,6 +82,33 @@ func (s *Selection) resolve(ctx context.Context, o Options) error {
 		s.Dirty, _ = s.repo.Dirty(headList) // a hint: what it cannot tell, it does not say
 	}
 	return s.configure(ctx, o, headList)
+}
+
+// merge takes the tree of a merge for the tested one, and returns what was merged
+// into: the base.
+func (s *Selection) merge(ctx context.Context, o Options) (string, error) {
+	m, err := s.repo.Resolve(ctx, o.Merge)
+	if err != nil {
+		return "", err
+	}
+	wrong := func(format string, args ...any) error {
+		what := fmt.Sprintf("%s is no merge of head %s into the base: ", short(m.ID), short(s.Head.ID)) + fmt.Sprintf(format, args...)
+		return &RepositoryError{Code: verifier.UnknownRevision, What: what}
+	}
+	if len(m.Parents) != 2 || m.Parents[1] != s.Head.ID {
+		return "", wrong("its parents are %s", m.Parents)
+	}
+	if o.Base != "" {
+		base, err := s.repo.Resolve(ctx, o.Base)
+		if err != nil {
+			return "", err
+		}
+		if base.ID != m.Parents[0] {
+			return "", wrong("it merges into %s", short(m.Parents[0]))
+		}
+	}
+	s.Head.Tree, s.Merge = m.Tree, m.ID
+	return m.Parents[0], nil
 }
 
 // base returns the base, which a repository can declare to be the empty tree
