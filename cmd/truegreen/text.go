@@ -96,7 +96,7 @@ func (a *app) printReport(r verifier.Report) {
 	a.printClaim(w, r)
 	a.printRuns(w, r)
 	a.printTests(w, r)
-	a.printFindings(w, r)
+	printNotes(w, r)
 	a.printHostNetwork(w, r)
 	for _, n := range r.Plan().NotCovered {
 		fmt.Fprintf(w, "  note      %s\n", oneLine(string(n)))
@@ -210,6 +210,16 @@ func (a *app) printClaim(w io.Writer, r verifier.Report) {
 	fmt.Fprintf(w, "  claim     %s: %s\n", level, oneLine(r.Sentence()))
 	if f.Claim.Missing != "" && f.Claim.Level < f.Claim.Aimed {
 		fmt.Fprintf(w, "            not L%d: %s\n", f.Claim.Level+1, oneLine(f.Claim.Missing))
+	}
+}
+
+// printNotes lists what needs attention.
+func printNotes(w io.Writer, r verifier.Report) {
+	for _, n := range r.Findings().Notes() {
+		if n.Code != "" {
+			n.Text = n.Code + ": " + n.Text
+		}
+		fmt.Fprintf(w, "  note      %s\n", oneLine(n.Text))
 	}
 }
 
