@@ -24,6 +24,7 @@ type Annotation struct {
 const maxAnnotations = 9
 
 const (
+	maxPlaced  = 500  // tests of a group whose place is looked for
 	maxTitle   = 120  // characters
 	maxMessage = 2000 // bytes
 )
@@ -68,8 +69,7 @@ func (p *Page) Annotations() []Annotation {
 		f := &list[i]
 		for _, group := range f.failures() {
 			for n, t := range group.tests {
-				// An excerpt costs time; of most there is none, and no room either.
-				if errors.full() {
+				if errors.full() || n == maxPlaced {
 					errors.more += len(group.tests) - n
 					break
 				}
@@ -151,6 +151,17 @@ type place struct {
 }
 
 func (p place) String() string { return fmt.Sprintf("%s:%d", p.path, p.line) }
+
+// said returns the line of a test's output in which it names the place, without
+// the place, or else its first.
+func (p place) said(lines []string) string {
+	for _, l := range lines {
+		if _, text, ok := strings.Cut(l, fmt.Sprintf("%s:%d: ", path.Base(p.path), p.line)); ok {
+			return strings.TrimSpace(text)
+		}
+	}
+	return strings.TrimSpace(lines[0])
+}
 
 // located finds what looks like a file and a line in it.
 var located = regexp.MustCompile(`(?:^|[\s"'(\[])((?:[A-Za-z0-9_@+.-]|/)[A-Za-z0-9_@+./-]*\.[A-Za-z0-9]+)(?::|", line )([1-9][0-9]{0,6})\b`)

@@ -132,12 +132,12 @@ func block(text string, lines int) []string {
 }
 
 // fenced returns lines as a fenced block of Markdown.
-func fenced(lines []string) string {
+func fenced(kind string, lines []string) string {
 	fence := "```"
 	for _, l := range lines {
 		fence = strings.Repeat("`", max(len(fence), longestRun(l)+1))
 	}
-	return fence + "text\n" + strings.Join(lines, "\n") + "\n" + fence + "\n"
+	return fence + kind + "\n" + strings.Join(lines, "\n") + "\n" + fence + "\n"
 }
 
 // longestRun returns the length of the longest run of backticks in s.
@@ -155,14 +155,14 @@ func longestRun(s string) int {
 // plain is text in which there is nothing that a forge makes something of.
 var plain = regexp.MustCompile(`^[A-Za-z0-9 ,;:()/%'.-]*$`)
 
-// linked is what a forge makes a link of in text that is otherwise plain: an
-// address, or the number of an issue, in which a word may come before it.
-var linked = regexp.MustCompile(`(?i)://|www\.|-[0-9]`)
+// marked is what a forge makes something of in text that is otherwise plain: an
+// address, an emoji, or the number of an issue behind a word.
+var marked = regexp.MustCompile(`(?i):\S|www\.|-[0-9]`)
 
 // prose returns a sentence of this program for people, as Markdown and as HTML. If
 // it is not only made of plain words, it is shown as code.
 func prose(s string) string {
-	if plain.MatchString(s) && !linked.MatchString(s) && s != "" {
+	if plain.MatchString(s) && !marked.MatchString(s) && s != "" {
 		return s
 	}
 	return code(s)

@@ -73,6 +73,7 @@ type facts struct {
 	claimed                 bool // nobody attests what it shows
 }
 
+// facts returns what the sections show, the gravest first.
 func (p *Page) facts() []facts {
 	sections := p.Sections
 	if len(sections) == 0 {
@@ -82,6 +83,7 @@ func (p *Page) facts() []facts {
 	for i := range sections {
 		list[i] = p.factsOf(&sections[i])
 	}
+	slices.SortStableFunc(list, func(a, b facts) int { return severity(b.verdict) - severity(a.verdict) })
 	return list
 }
 
@@ -91,9 +93,8 @@ func (p *Page) factsOf(s *Section) facts {
 		Section: s, verdict: s.Report.Verdict(), reasons: s.Report.Reasons(),
 		comparison: found.Compare(), proofs: found.Claim.FailToPass, claimed: p.Target.Unattested,
 	}
-	if p.Target.Unattested && severity(f.verdict) < severity(verifier.Unproven) {
-		f.verdict = verifier.Unproven
-		f.reasons = append([]verifier.Reason{{Code: unattested, Detail: "the patch can change the workflow that made it"}}, f.reasons...)
+	if p.Target.Unattested && f.verdict != verifier.Broken {
+		f.attestedByNobody()
 	}
 	for _, run := range found.Runs {
 		switch {
@@ -105,6 +106,16 @@ func (p *Page) factsOf(s *Section) facts {
 		}
 	}
 	return f
+}
+
+// attestedByNobody makes the section unproven. Who made the seal then says nothing, and
+// no other signature would.
+func (f *facts) attestedByNobody() {
+	f.verdict = verifier.Unproven
+	f.reasons = slices.DeleteFunc(f.reasons, func(r verifier.Reason) bool { return r.Code == verifier.NoTrustedSeal })
+	if !slices.ContainsFunc(f.reasons, func(r verifier.Reason) bool { return r.Code == unattested }) {
+		f.reasons = slices.Insert(f.reasons, 0, verifier.Reason{Code: unattested, Detail: "the patch can change the workflow that made it"})
+	}
 }
 
 // severity orders verdicts; one that is not known is as bad as they come.
@@ -152,7 +163,7 @@ func (p *Page) headline(list []facts) string {
 				counts = append(counts, fmt.Sprintf("%d %s", n, v))
 			}
 		}
-		why = fmt.Sprintf("of %d projects %s", len(list), strings.Join(counts, ", "))
+		why = fmt.Sprintf("%s of %d projects", strings.Join(counts, ", "), len(list))
 	}
 	if why != "" {
 		said += ": " + why
@@ -163,29 +174,30 @@ func (p *Page) headline(list []facts) string {
 	return said
 }
 
-// why says in a few words why a section is not verified.
+// why says in a few words why a section is not verified: the gravest reason, and
+// what is wrong with the tests.
 func (f *facts) why() string {
-	var parts []string
-	switch f.verdict {
-	case verifier.Verified:
+	if f.verdict == verifier.Verified {
 		return ""
-	case verifier.Failed:
-		c := &f.comparison
-		failing := len(c.Regressed) + len(c.NewFailing) + len(c.StillFailing)
-		if failing > 0 {
-			parts = append(parts, plural(failing, "test fails", "tests fail"))
-		}
-		for _, n := range []struct {
-			count int
-			what  string
-		}{{len(c.Regressed), "regressed"}, {len(c.Removed), "removed"}, {len(c.NewlySkipped), "newly skipped"}} {
-			if n.count > 0 {
-				parts = append(parts, grouped(n.count)+" "+n.what)
-			}
+	}
+	var parts []string
+	if f.verdict != verifier.Failed && len(f.reasons) > 0 {
+		parts = append(parts, string(f.reasons[0].Code))
+	}
+	c := &f.comparison
+	if n := len(c.Regressed) + len(c.NewFailing) + len(c.StillFailing); n > 0 {
+		parts = append(parts, plural(n, "test fails", "tests fail"))
+	}
+	for _, n := range []struct {
+		count int
+		what  string
+	}{{len(c.Regressed), "regressed"}, {len(c.Removed), "removed"}, {len(c.NewlySkipped), "newly skipped"}} {
+		if n.count > 0 {
+			parts = append(parts, grouped(n.count)+" "+n.what)
 		}
 	}
 	if len(parts) == 0 && len(f.reasons) > 0 {
-		return string(f.reasons[0].Code)
+		parts = append(parts, string(f.reasons[0].Code))
 	}
 	return strings.Join(parts, ", ")
 }

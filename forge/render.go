@@ -132,7 +132,7 @@ func (p *Page) page(list []facts, d detail) string {
 	for i := range shown {
 		f := &shown[i]
 		if !alone {
-			w.paragraph("#### %s %s: %s", sign(f.verdict, f.claimed || p.ReportOnly), code(f.Name), strings.Join(nonempty(string(f.verdict), f.why()), ", "))
+			w.paragraph("#### %s %s: %s", sign(f.verdict, f.claimed || p.ReportOnly), code(f.Name), strings.Join(nonempty(string(f.verdict), f.why()), ", ")+linked(f.Links))
 			p.claim(&w, f)
 		}
 		p.section(&w, f, d)
@@ -172,7 +172,10 @@ func (p *Page) claim(w *writer, f *facts) {
 		w.paragraph("Claimed by the run itself, and attested by nobody: %s.", sentence)
 		return
 	}
-	w.paragraph("**%s.**", sentence)
+	if f.verdict == verifier.Verified {
+		sentence = "**" + sentence + "**"
+	}
+	w.paragraph("%s.", sentence)
 }
 
 // about says which commit and which run the page is about, and where they are.
@@ -194,12 +197,10 @@ func (p *Page) about(list []facts) string {
 	}
 	text := strings.Join(parts, ", ")
 	links := slices.Clone(p.Links)
-	for _, f := range list[:min(len(list), 10)] {
-		links = append(links, f.Links...)
+	if len(list) == 1 {
+		links = append(links, list[0].Links...)
 	}
-	for _, l := range links[:min(len(links), 12)] {
-		text += " · " + link(l)
-	}
+	text += linked(links)
 	if text == "" {
 		text = "for no commit that is known"
 	}
@@ -237,6 +238,16 @@ func (p *Page) since(list []facts) string {
 		}
 	}
 	return strings.Join(append(parts, at+strings.Join(changes, ", ")), "; ")
+}
+
+// linked returns links behind a text.
+func linked(list []Link) string {
+	const most = 10
+	text := ""
+	for _, l := range list[:min(len(list), most)] {
+		text += " · " + link(l)
+	}
+	return text
 }
 
 func nonempty(list ...string) []string {

@@ -64,7 +64,8 @@ func (f *facts) chainLine() string {
 	if f.Report.Has(verifier.NoEnd) {
 		state = "intact, without an end"
 	}
-	return fmt.Sprintf("%s, %s, 1 seal: %s", plural(int(seal.Frames), "event", "events"), plural(int(seal.Receipts), "receipt", "receipts"), state)
+	return fmt.Sprintf("%s, %s, 1 seal: %s; sealed %s",
+		plural(int(seal.Frames), "event", "events"), plural(int(seal.Receipts), "receipt", "receipts"), state, f.sealedBy())
 }
 
 // firstBreak returns the index of the link that the gravest reason is about.
@@ -88,7 +89,7 @@ func (f *facts) chainRows() []chainRow {
 		for _, l := range chainLinks {
 			if text := said[l.name]; text != "" {
 				mark := "✓"
-				if l.name == "anchors" && len(f.Report.Trust()) == 0 {
+				if l.name == "anchors" && len(f.trust()) == 0 {
 					mark = "–"
 				}
 				rows = append(rows, chainRow{mark, l.name, text})
@@ -139,7 +140,7 @@ func (f *facts) chainFacts() map[string]string {
 		macs = "MAC: not checked (no key)"
 	}
 	anchors := "none that is trusted"
-	if trust := f.Report.Trust(); len(trust) > 0 {
+	if len(f.trust()) > 0 {
 		anchors = f.sealedBy()
 	}
 	return map[string]string{
@@ -152,10 +153,19 @@ func (f *facts) chainFacts() map[string]string {
 	}
 }
 
+// trust returns who vouches for the seal: nobody, where the patch could change who
+// made it.
+func (f *facts) trust() []verifier.Trust {
+	if f.claimed {
+		return nil
+	}
+	return f.Report.Trust()
+}
+
 // sealedBy says who vouches for the seal, and when the run ended.
 func (f *facts) sealedBy() string {
 	var who []string
-	for _, t := range f.Report.Trust() {
+	for _, t := range f.trust() {
 		who = append(who, code(t.Kind+": "+t.Who))
 	}
 	text := "by nobody who is trusted here"

@@ -10,16 +10,14 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// section writes what a bundle says: tests, what they ran on, what holds the
-// evidence together, failed tests, what needs attention, and why it is not
-// verified.
+// section writes what a bundle says: what was tested and how, what holds the
+// evidence together, what the tests came to, what needs attention, and why it is
+// not verified.
 func (p *Page) section(w *writer, f *facts, d detail) {
 	w.WriteString("\n")
 	if f.Report.Sound() {
-		fmt.Fprintf(w, "- tests: %s\n", f.testsLine())
 		fmt.Fprintf(w, "- tested: %s\n", p.testedLine(f))
 		fmt.Fprintf(w, "- with: %s\n", f.withLine())
-		fmt.Fprintf(w, "- sealed: %s\n", f.sealedBy())
 	}
 	fmt.Fprintf(w, "- chain: %s\n", f.chainLine())
 	if d.chain || !f.Report.Sound() {
@@ -27,13 +25,24 @@ func (p *Page) section(w *writer, f *facts, d detail) {
 			fmt.Fprintf(w, "  - %s %s: %s\n", row.mark, row.name, row.text)
 		}
 	}
+	if f.Report.Sound() {
+		fmt.Fprintf(w, "- tests%s: %s\n", f.label(), f.testsLine())
+	}
 	f.failing(w, d)
 	f.lists(w, d)
 	f.notes(w, d)
 	f.because(w, d)
 	if command := f.command(); command != "" {
-		w.paragraph("Verify it yourself: %s", span(cut(OneLine(command), maxCommand)))
+		w.paragraph("Verify it yourself:\n%s", strings.TrimRight(fenced("sh", []string{cut(OneLine(command), maxCommand)}), "\n"))
 	}
+}
+
+// label stands beside what nobody attests.
+func (f *facts) label() string {
+	if f.claimed {
+		return " (claimed)"
+	}
+	return ""
 }
 
 // testsLine counts the tests on the head, and what differs from the base.
@@ -146,7 +155,7 @@ func (f *facts) failing(w *writer, d detail) {
 		if len(group.tests) == 0 {
 			continue
 		}
-		w.paragraph("**%s: %s**", group.title, plural(len(group.tests), "test", "tests"))
+		w.paragraph("**%s%s: %s**", group.title, f.label(), plural(len(group.tests), "test", "tests"))
 		var plainNames []string
 		for _, t := range group.tests[:min(len(group.tests), d.names)] {
 			lines := block(f.Report.Excerpt(t), d.lines)
@@ -156,14 +165,17 @@ func (f *facts) failing(w *writer, d detail) {
 			}
 			excerpts--
 			summary := htmlCode(t.String())
-			if at, ok := f.place(t); ok {
+			at, ok := f.place(t)
+			if ok {
 				summary += " at " + htmlCode(at.String())
 			}
-			w.details(summary, fenced(lines))
+			w.details(summary+": "+htmlCode(cut(at.said(lines), maxSaid)), fenced("text", lines))
 		}
 		listed(w, plainNames, len(group.tests)-min(len(group.tests), d.names))
 	}
 }
+
+const maxSaid = 100 // characters of what a test said, beside its name
 
 // listed writes a list, and how many more there are.
 func listed(w *writer, items []string, more int) {
@@ -186,7 +198,7 @@ func (f *facts) lists(w *writer, d detail) {
 		if len(l.tests) == 0 {
 			continue
 		}
-		w.paragraph("**%s: %s**", l.title, plural(len(l.tests), "test", "tests"))
+		w.paragraph("**%s%s: %s**", l.title, f.label(), plural(len(l.tests), "test", "tests"))
 		n := min(len(l.tests), d.names)
 		items := make([]string, n)
 		for i, t := range l.tests[:n] {

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -74,16 +75,20 @@ func stream(p *verifier.PlannedRun, of outcomes, printed map[string]string) fixt
 				}
 			}
 		}
-		text := fixture.GoTest(pkg, tests...)
+		var said []string
 		for test, out := range printed {
-			end := fmt.Sprintf(`{"Action":"output","Package":%q,"Test":%q,"Output":"--- FAIL`, pkg, test)
+			event := func(output string) string {
+				line, _ := json.Marshal(struct{ Action, Package, Test, Output string }{"output", pkg, test, output}) // strings always have an encoding
+				return string(line)
+			}
+			end := strings.TrimSuffix(event("--- FAIL"), `"}`)
 			var b strings.Builder
 			for line := range strings.Lines(out) {
-				fmt.Fprintf(&b, "{\"Action\":\"output\",\"Package\":%q,\"Test\":%q,\"Output\":%s}\n", pkg, test, quoted(line))
+				b.WriteString(event(line) + "\n")
 			}
-			text = strings.Replace(text, end, b.String()+end, 1)
+			said = append(said, end, b.String()+end)
 		}
-		o.Stdout += text
+		o.Stdout += strings.NewReplacer(said...).Replace(fixture.GoTest(pkg, tests...))
 	}
 	if strings.Contains(o.Stdout, `"Action":"fail"`) {
 		o.Exit = 1
@@ -176,8 +181,4 @@ func broken(t testing.TB) verifier.Report {
 		t.Fatal(err)
 	}
 	return read(t, r, file, nil)
-}
-
-func quoted(s string) string {
-	return `"` + strings.NewReplacer("\\", "\\\\", `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s) + `"`
 }
