@@ -165,7 +165,7 @@ func FuzzPage(f *testing.F) {
 			}
 			harmless(t, summary)
 		}
-		if _, d := p.Status(); utf8.RuneCountInString(d) > maxDescription || OneLine(d) != d {
+		if _, d := p.Status(); utf8.RuneCountInString(d) > 140 || OneLine(d) != d {
 			t.Errorf("status: %q", d)
 		}
 		checkLines(t, p)
@@ -187,7 +187,7 @@ func checkLines(t testing.TB, p *Page) {
 				t.Errorf("annotation: %q", line)
 			}
 		}
-		if len(a.Message) > maxMessage || utf8.RuneCountInString(a.Title) > maxTitle || !utf8.ValidString(a.Message) {
+		if len(a.Message) > 2000 || utf8.RuneCountInString(a.Title) > 120 || !utf8.ValidString(a.Message) {
 			t.Errorf("annotation: %d bytes, title %q", len(a.Message), a.Title)
 		}
 		if a.Path != "" && !slices.ContainsFunc(p.Sections, func(s Section) bool { return s.Report.Tracked(a.Path) }) {
@@ -195,7 +195,7 @@ func checkLines(t testing.TB, p *Page) {
 		}
 	}
 	for level, n := range of {
-		if n > maxAnnotations+1 {
+		if n > 10 {
 			t.Errorf("%d of level %s", n, level)
 		}
 	}
@@ -341,6 +341,26 @@ func TestDegrade(t *testing.T) {
 	}
 	checkLines(t, p)
 	checkLog(t, p)
+}
+
+// TestBudget: whatever the room, a page keeps to it to the byte, and uses it.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	p := paged(named("a", red(t, nil)), named("b", green(t)))
+	whole := len(p.Summary(1_000_000))
+	if p.Summary(whole) != p.Summary(1_000_000) || len(p.Summary(whole-1)) >= whole {
+		t.Errorf("the whole page of %d bytes is not the limit", whole)
+	}
+	for budget := 0; budget < whole; budget += 97 {
+		got := p.Summary(budget)
+		if len(got) > budget || budget > 200 && got == "" {
+			t.Errorf("%d bytes of %d", len(got), budget)
+		}
+		harmless(t, got)
+	}
+	if n := utf16Len("a🙂ü"); n != 4 {
+		t.Errorf("%d characters", n)
+	}
 }
 
 // TestManyProjects: sections that there is no room for have a line, and then a count.
