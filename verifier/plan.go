@@ -73,6 +73,16 @@ type Plan struct {
 	NotCovered []receipts.Bytes `json:"not_covered,omitempty"` // what detection saw and left out
 }
 
+// SourceText says in words where the configuration of a plan came from.
+func SourceText(source string) string {
+	return map[string]string{
+		SourceBase:     ConfigFile + " at the base",
+		SourceDetected: "detected at the base",
+		SourceHead:     "from the patch itself: its base is the empty tree",
+		SourceCommand:  "command given by hand",
+	}[source]
+}
+
 // GoFacts are what the go command goes by when it chooses files and packages.
 type GoFacts struct {
 	OS      string `json:"os"`

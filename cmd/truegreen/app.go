@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/truegreen-dev/truegreen/forge"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -94,7 +95,7 @@ func (a *app) printJSON(v any) error {
 		return err
 	}
 	text := make([]byte, 0, b.Len())
-	for _, r := range hideMarks(b.String(), `\u0023`) { // in strings only
+	for _, r := range forge.HideMarks(b.String(), `\u0023`) { // in strings only
 		switch {
 		case r < 0x7f || unicode.IsPrint(r):
 			text = utf8.AppendRune(text, r)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/truegreen-dev/truegreen/bundle"
+	"github.com/truegreen-dev/truegreen/forge"
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
@@ -185,7 +186,7 @@ func printResult(w io.Writer, s verifier.Step) {
 	}
 	fmt.Fprintf(w, "  %s  %.1fs\n", oneLine(state), float64(s.Result.End-s.Result.Start)/1000)
 	if len(s.Args.Argv) > 0 {
-		fmt.Fprintf(w, "        $ %s\n", oneLine(joinArgs(s.Args.Argv)))
+		fmt.Fprintf(w, "        $ %s\n", oneLine(forge.Words(s.Args.Argv)))
 	}
 	if s.Result.Why != "" {
 		fmt.Fprintf(w, "        %s\n", oneLine(string(s.Result.Why)))

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/truegreen-dev/truegreen/bundle"
+	"github.com/truegreen-dev/truegreen/forge"
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
@@ -181,6 +182,6 @@ func (a *app) printProof(p checkedProof) {
 		fmt.Fprintf(a.out, "  sealed by %s\n", oneLine(p.Signer))
 	}
 	if p.Args != nil {
-		fmt.Fprintf(a.out, "  %s\n", oneLine(strings.TrimSpace(p.Result.State+"  "+joinArgs(p.Args.Argv))))
+		fmt.Fprintf(a.out, "  %s\n", oneLine(strings.TrimSpace(p.Result.State+"  "+forge.Words(p.Args.Argv))))
 	}
 }

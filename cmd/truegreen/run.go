@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/truegreen-dev/truegreen/bundle"
+	"github.com/truegreen-dev/truegreen/forge"
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/sandbox"
 	"github.com/truegreen-dev/truegreen/verifier"
@@ -298,7 +299,7 @@ func (a *app) dryRun(ctx context.Context, o *runner.Options) error {
 	fmt.Fprintf(w, "base        %s (%s)\n", base, oneLine(p.BaseHow))
 	fmt.Fprintf(w, "head        %s\ntree        %s\n", p.Head, p.Tree)
 	fmt.Fprintf(w, "changed     %d files of %d\n", p.Changed, p.Files)
-	fmt.Fprintf(w, "commands    %s\n", sources[p.Source])
+	fmt.Fprintf(w, "commands    %s\n", verifier.SourceText(p.Source))
 	for _, r := range p.Runs {
 		note := ""
 		if r.Skip != "" {
@@ -306,7 +307,7 @@ func (a *app) dryRun(ctx context.Context, o *runner.Options) error {
 		} else if len(r.Connect) > 0 || r.Network != "" {
 			note = "  network " + oneLine(networkText(r.Network, r.Connect))
 		}
-		fmt.Fprintf(w, "  %-9s %-5s %s%s\n", oneLine(r.Name), oneLine(r.Side), oneLine(joinArgs(r.Argv)), note)
+		fmt.Fprintf(w, "  %-9s %-5s %s%s\n", oneLine(r.Name), oneLine(r.Side), oneLine(forge.Words(r.Argv)), note)
 	}
 	for _, n := range p.NotCovered {
 		fmt.Fprintf(w, "note        %s\n", oneLine(n))

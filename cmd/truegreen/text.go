@@ -7,60 +7,17 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/truegreen-dev/truegreen/forge"
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/sandbox"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// oneLine makes text from anywhere fit for a terminal and for the log of a CI
-// job. Control characters, what reorders text and what is invisible are shown as
-// escapes, line breaks among them; so is what such a log takes for a command:
-// "::" where a line begins, and "##[" anywhere. (Attempts 90 and 92 of the
-// conformance list.) All text that is not this program's own is printed by it, or
-// by printJSON.
-func oneLine(s string) string {
-	var b strings.Builder
-	if spaces := len(s) - len(strings.TrimLeft(s, " ")); strings.HasPrefix(s[spaces:], "::") {
-		b.WriteString(s[:spaces] + `\u{3a}`)
-		s = s[spaces+1:]
-	}
-	for _, r := range hideMarks(s, `\u{23}`) {
-		switch {
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == utf8.RuneError, !unicode.IsPrint(r):
-			fmt.Fprintf(&b, "\\u{%x}", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// hideMarks replaces the second # of every ##[ and ##word[, which begin a command
-// of a CI log wherever they are.
-func hideMarks(s, escape string) string {
-	var b strings.Builder
-	for {
-		i := strings.Index(s, "##")
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:i+1])
-		s = s[i+1:]
-		word := strings.TrimLeft(s[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-		if strings.HasPrefix(word, "[") {
-			b.WriteString(escape)
-			s = s[1:]
-		}
-	}
-}
+// oneLine makes text from anywhere fit for a terminal and for the log of a CI job.
+// (Attempts 90 and 92 of the conformance list.) All text that is not this
+// program's own is printed by it, or by printJSON.
+func oneLine(s string) string { return forge.OneLine(s) }
 
 const maxListed = 10
 
@@ -96,7 +53,7 @@ func (a *app) printReport(r verifier.Report) {
 	a.printClaim(w, r)
 	a.printRuns(w, r)
 	a.printTests(w, r)
-	a.printFindings(w, r)
+	printNotes(w, r)
 	a.printHostNetwork(w, r)
 	for _, n := range r.Plan().NotCovered {
 		fmt.Fprintf(w, "  note      %s\n", oneLine(string(n)))
@@ -129,13 +86,6 @@ func (a *app) explain(r verifier.Report) {
 	}
 }
 
-var sources = map[string]string{
-	verifier.SourceBase:     verifier.ConfigFile + " at the base",
-	verifier.SourceDetected: "detected at the base",
-	verifier.SourceHead:     "from the patch itself: its base is the empty tree",
-	verifier.SourceCommand:  "command given by hand",
-}
-
 func (a *app) printRuns(w io.Writer, r verifier.Report) {
 	steps := map[uint64]verifier.Step{}
 	for _, s := range r.Steps() {
@@ -158,7 +108,7 @@ func (a *app) printRuns(w io.Writer, r verifier.Report) {
 		s := steps[run.Call]
 		if run.Name != name && s.Args != nil {
 			name = run.Name
-			fmt.Fprintf(w, "  %-9s %s  (%s)\n", oneLine(name), oneLine(joinArgs(s.Args.Argv)), sources[r.Plan().Source])
+			fmt.Fprintf(w, "  %-9s %s  (%s)\n", oneLine(name), oneLine(forge.Words(s.Args.Argv)), verifier.SourceText(r.Plan().Source))
 		}
 		line := runLine(run, s.Result)
 		if i := run.Imported; i != nil {
@@ -210,6 +160,16 @@ func (a *app) printClaim(w io.Writer, r verifier.Report) {
 	fmt.Fprintf(w, "  claim     %s: %s\n", level, oneLine(r.Sentence()))
 	if f.Claim.Missing != "" && f.Claim.Level < f.Claim.Aimed {
 		fmt.Fprintf(w, "            not L%d: %s\n", f.Claim.Level+1, oneLine(f.Claim.Missing))
+	}
+}
+
+// printNotes lists what needs attention.
+func printNotes(w io.Writer, r verifier.Report) {
+	for _, n := range r.Findings().Notes() {
+		if n.Code != "" {
+			n.Text = n.Code + ": " + n.Text
+		}
+		fmt.Fprintf(w, "  note      %s\n", oneLine(n.Text))
 	}
 }
 
@@ -363,17 +323,6 @@ func printTrust(w io.Writer, r verifier.Report) {
 	}
 	seal, digest := r.Seal()
 	fmt.Fprintf(w, "  sealed    %s  %s\n", time.UnixMilli(int64(seal.End)).UTC().Format(time.RFC3339), digest)
-}
-
-func joinArgs(argv []receipts.Bytes) string {
-	words := make([]string, len(argv))
-	for i, a := range argv {
-		words[i] = string(a)
-		if words[i] == "" || strings.ContainsAny(words[i], " \t\n\"'\\$*?") {
-			words[i] = "'" + strings.ReplaceAll(words[i], "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 func short(id string) string { return id[:min(12, len(id))] }

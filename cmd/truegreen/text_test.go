@@ -18,27 +18,6 @@ var hostileText = []string{
 
 var logCommand = regexp.MustCompile(`^\s*::|##[a-zA-Z]*\[`)
 
-// FuzzOneLine: whatever comes in, what goes to a terminal is one line of
-// characters that it shows and does not act on.
-func FuzzOneLine(f *testing.F) {
-	for _, s := range hostileText {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		out := oneLine(s)
-		if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
-			t.Errorf("oneLine(%q) = %q", s, out)
-		}
-		if logCommand.MatchString(out) {
-			t.Errorf("oneLine(%q) = %q: a log takes it for a command", s, out)
-		}
-		plain := !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError })
-		if plain && !logCommand.MatchString(s) && out != s {
-			t.Errorf("oneLine(%q) = %q", s, out)
-		}
-	})
-}
-
 // FuzzJSON: as JSON the same text means the same, and is as harmless.
 func FuzzJSON(f *testing.F) {
 	for _, s := range hostileText {

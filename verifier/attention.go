@@ -1,13 +1,20 @@
-package main
+package verifier
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-
-	"github.com/truegreen-dev/truegreen/verifier"
 )
+
+// A Note says to people what needs attention. Its text is not neutralised: names
+// and paths in it are the patch's.
+type Note struct {
+	Code string // of the findings it is about; "" where it is about the policy
+	Text string
+}
+
+// maxNoted is how many findings of one code have a note of their own.
+const maxNoted = 10
 
 // What findings say to people, in the order in which they deserve attention. Those
 // that are gathered are one line for all of a code: who looks for them wants to know
@@ -17,35 +24,34 @@ var attention = []struct {
 	text   string
 	gather bool
 }{
-	{verifier.FindCanarySilent, "a test that has to fail did not turn its run red", false},
-	{verifier.FindRemoved, "it was there on the base", false},
-	{verifier.FindNewlySkipped, "it was not skipped on the base and is now", false},
-	{verifier.FindBaseTests, "the base's own version of it fails on the head's code", false},
-	{verifier.FindWeakened, "it checks less than on the base", false},
-	{verifier.FindHarnessCode, "it changes how tests run", false},
-	{verifier.FindTestAware, "code that can find out whether it is tested", false},
-	{verifier.FindUnstable, "it fails and passes", false},
-	{verifier.FindMisplaced, "it fails when all tests run in another order", false},
-	{verifier.FindCIDependent, "it ends otherwise where nothing tells of CI", false},
-	{verifier.FindSuspect, "it regressed, and may do so by chance", false},
-	{verifier.FindNeverRun, "its package ended before it", false},
-	{verifier.FindNotExecuted, "changed lines that no test executed", false},
-	{verifier.FindSurvived, "a fault on purpose that no test noticed", false},
+	{FindCanarySilent, "a test that has to fail did not turn its run red", false},
+	{FindRemoved, "it was there on the base", false},
+	{FindNewlySkipped, "it was not skipped on the base and is now", false},
+	{FindBaseTests, "the base's own version of it fails on the head's code", false},
+	{FindWeakened, "it checks less than on the base", false},
+	{FindHarnessCode, "it changes how tests run", false},
+	{FindTestAware, "code that can find out whether it is tested", false},
+	{FindUnstable, "it fails and passes", false},
+	{FindMisplaced, "it fails when all tests run in another order", false},
+	{FindCIDependent, "it ends otherwise where nothing tells of CI", false},
+	{FindSuspect, "it regressed, and may do so by chance", false},
+	{FindNeverRun, "its package ended before it", false},
+	{FindNotExecuted, "changed lines that no test executed", false},
+	{FindSurvived, "a fault on purpose that no test noticed", false},
 	{"harness-touched", "decides how tests run", true},
 	{"ci-touched", "decides what is run and who must agree", true},
 	{"build-touched", "decides what is built", true},
 	{"golden-touched", "is what tests read or compare with", true},
 	{"tooling-touched", "decides how coverage and mutants are counted", true},
-	{verifier.FindNotMeasured, "left out", true},
-	{verifier.FindNoControl, "what the tests say of themselves is not compared with anything else", true},
-	{verifier.FindRenamed, "has another name", true},
-	{verifier.FindNotFailing, "new, and passes without the change as well", true},
+	{FindNotMeasured, "left out", true},
+	{FindNoControl, "what the tests say of themselves is not compared with anything else", true},
+	{FindRenamed, "has another name", true},
+	{FindNotFailing, "new, and passes without the change as well", true},
 }
 
-// printFindings lists what needs attention, code by code, the gravest first.
-func (a *app) printFindings(w io.Writer, r verifier.Report) {
-	f := r.Findings()
-	of := map[string][]verifier.Finding{}
+// Notes returns what needs attention, code by code, the gravest first.
+func (f *Findings) Notes() []Note {
+	of := map[string][]Finding{}
 	var others []string
 	for _, x := range f.Findings {
 		of[x.Code] = append(of[x.Code], x)
@@ -53,38 +59,40 @@ func (a *app) printFindings(w io.Writer, r verifier.Report) {
 			others = append(others, x.Code)
 		}
 	}
+	var notes []Note
 	var ignored []string
-	show := func(code, text string, gather bool) {
+	say := func(code, text string, gather bool) {
 		list := of[code]
 		switch {
 		case len(list) == 0:
-		case f.Policy(code) == verifier.PolicyIgnore:
+		case f.Policy(code) == PolicyIgnore:
 			ignored = append(ignored, fmt.Sprintf("%d %s", len(list), code))
 		case gather:
-			fmt.Fprintf(w, "  note      %s: %s: %s\n", oneLine(code), oneLine(gathered(list)), text)
+			notes = append(notes, Note{code, gathered(list) + ": " + text})
 		default:
-			for i := range list[:min(len(list), maxListed)] {
-				fmt.Fprintf(w, "  note      %s: %s\n", oneLine(code), oneLine(described(&list[i], text)))
+			for i := range list[:min(len(list), maxNoted)] {
+				notes = append(notes, Note{code, described(&list[i], text)})
 			}
-			if more := len(list) - maxListed; more > 0 {
-				fmt.Fprintf(w, "  note      %s: and %d more\n", oneLine(code), more)
+			if more := len(list) - maxNoted; more > 0 {
+				notes = append(notes, Note{code, fmt.Sprintf("and %d more", more)})
 			}
 		}
 	}
 	for _, what := range attention {
 		others = slices.DeleteFunc(others, func(code string) bool { return code == what.code })
-		show(what.code, what.text, what.gather)
+		say(what.code, what.text, what.gather)
 	}
 	for _, code := range others {
-		show(code, "", false)
+		say(code, "", false)
 	}
 	if len(ignored) > 0 {
-		fmt.Fprintf(w, "  note      the policy ignores %s\n", oneLine(strings.Join(ignored, ", ")))
+		notes = append(notes, Note{Text: "the policy ignores " + strings.Join(ignored, ", ")})
 	}
+	return notes
 }
 
 // place returns where a finding is, "" if it is the count of those left out.
-func place(x *verifier.Finding) string {
+func place(x *Finding) string {
 	var parts []string
 	if x.Path != "" {
 		at := x.Path
@@ -112,12 +120,12 @@ var weaker = strings.NewReplacer(
 )
 
 // described returns one finding as a sentence.
-func described(x *verifier.Finding, text string) string {
+func described(x *Finding, text string) string {
 	at, detail := place(x), x.Detail
 	if at == "" {
 		return detail
 	}
-	if x.Code == verifier.FindWeakened {
+	if x.Code == FindWeakened {
 		detail = weaker.Replace(detail)
 	}
 	parts := []string{at}
@@ -131,7 +139,7 @@ func described(x *verifier.Finding, text string) string {
 }
 
 // gathered returns what findings of one code are about, each once.
-func gathered(list []verifier.Finding) string {
+func gathered(list []Finding) string {
 	const shown = 5
 	var items []string
 	times := map[string]int{}
@@ -143,9 +151,9 @@ func gathered(list []verifier.Finding) string {
 		case item == "":
 			left = x.Detail
 			continue
-		case x.Code == verifier.FindRenamed:
+		case x.Code == FindRenamed:
 			item += " → " + x.Detail
-		case x.Code == verifier.FindNotMeasured:
+		case x.Code == FindNotMeasured:
 			what, why, told := strings.Cut(x.Detail, ": ")
 			item = x.Test.Entry + " " + what
 			if told {
