@@ -66,7 +66,7 @@ const plain = `{"typ":"JWT","alg":"RS256","x5t":"thumb","kid":"one"}`
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	keys := setOf(t, jwk("one", &first().PublicKey, `,"alg":"RS256","use":"sig","x5c":["AA=="]`), jwk("two", &second().PublicKey, ""))
-	token, err := Parse([]byte(sign(t, first(), plain, ` {"iss":"me", "iat":1700000000,"n":-1,"f":1.0,"nested":{"a":[1]}}`)))
+	token, err := Parse([]byte(sign(t, first(), plain, ` {"iss":"me", "iat":1700000000,"n":-1,"f":1.0,"large":9007199254740992,"zeros":1e3,"nested":{"a":[1]}}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestVerify(t *testing.T) {
 	if !claims.Has("nested") || claims.Has("Iss") || claims.Has("exp") {
 		t.Error("Has")
 	}
-	for _, name := range []string{"n", "f", "iss", "nested", "exp"} {
+	for _, name := range []string{"n", "f", "large", "zeros", "iss", "nested", "exp"} {
 		if n, err := claims.Integer(name); err == nil || n != 0 {
 			t.Errorf("%s is the number %d", name, n)
 		}
