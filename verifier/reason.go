@@ -192,7 +192,7 @@ func Causes() []Cause {
 		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
 
 		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},
-		{Unreadable, "", "A file or a terminal could not be read or written.", "Check the path and its permissions."},
+		{Unreadable, "", "A file, a terminal or an address could not be read or written.", "Check the path and its permissions, and of an address what answers there."},
 		{NotARepository, "", "The folder is not in a Git repository.", "Change to one or pass --repo DIR."},
 		{UnknownRevision, "", "A revision does not exist in the repository, or its objects are not all there.", "Fetch it, and check the spelling."},
 		{ShallowClone, "", "The clone is shallow and the base is beyond its end.", "Run the printed git fetch command, or pass --base."},
