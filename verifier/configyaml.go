@@ -77,7 +77,7 @@ func ParseConfig(file []byte) (Config, error) {
 }
 
 func parseConfig(file []byte) (Config, error) {
-	root, err := parseYAML(file)
+	root, err := parseYAML(ConfigFile, file)
 	if err != nil {
 		return Config{}, err
 	}
@@ -97,10 +97,10 @@ func parseConfig(file []byte) (Config, error) {
 	return c, err
 }
 
-// parseYAML returns the root of the only document, nil if there is none.
-func parseYAML(file []byte) (*yaml.Node, error) {
+// parseYAML returns the root of the only document of a file, nil if there is none.
+func parseYAML(name string, file []byte) (*yaml.Node, error) {
 	fail := func(line int, why string) (*yaml.Node, error) {
-		return nil, fmt.Errorf("%s:%d: %s", ConfigFile, line, why)
+		return nil, fmt.Errorf("%s:%d: %s", name, line, why)
 	}
 	if len(file) > maxYAML {
 		return fail(1, fmt.Sprintf("%d bytes: the limit is %d", len(file), maxYAML))
@@ -132,7 +132,7 @@ func parseYAML(file []byte) (*yaml.Node, error) {
 		root = root.Content[0]
 	}
 	if err := checkYAML(root, 1); err != nil {
-		return nil, fmt.Errorf("%s:%w", ConfigFile, err)
+		return nil, fmt.Errorf("%s:%w", name, err)
 	}
 	if root.Kind == yaml.ScalarNode && root.ShortTag() == "!!null" && root.Value == "" {
 		return nil, nil // comments only

@@ -89,10 +89,13 @@ const (
 	WrongPatch       Code = "wrong-patch"
 	WrongBase        Code = "wrong-base"
 	WrongConfig      Code = "wrong-config"
+	WrongBundle      Code = "wrong-bundle"
 	// Unproven.
 	NoEvidence      Code = "no-evidence"
 	NewerVersion    Code = "newer-version"
 	NoTrustedSeal   Code = "no-trusted-seal"
+	StaleKeys       Code = "jwks-stale"
+	Unattested      Code = "unattested-fork-run"
 	NoEnd           Code = "no-end"
 	Interrupted     Code = "interrupted"
 	RunFailed       Code = "run-failed"
@@ -159,10 +162,13 @@ func Causes() []Cause {
 		{WrongPatch, Broken, "The bundle is about another repository, head or tree than the one asked for.", "Verify the bundle that was made for this patch."},
 		{WrongBase, Broken, "The bundle compares the patch with another base than the one asked for.", "Run again: the base may have moved."},
 		{WrongConfig, Broken, "The run used another configuration than the protected base has.", "Run again with the configuration at the base."},
+		{WrongBundle, Broken, "The bundle is of another run than the one asked for: its seal has another digest.", "Get the bundle that the run itself named. Another one in its place may be an older one, or that of another patch."},
 
 		{NoEvidence, Unproven, "There is no verified bundle to report on.", "Run truegreen run, or pass a bundle to truegreen verify."},
 		{NewerVersion, Unproven, "The bundle has a format that this version does not know.", "Verify it with a newer truegreen."},
-		{NoTrustedSeal, Unproven, "The evidence is intact, but no signature on its seal is one that you trust.", "Pass --key with the receipt key, --signers with an allowed_signers file, or --sig with a sidecar signature."},
+		{NoTrustedSeal, Unproven, "The evidence is intact, but no signature on its seal is one that you trust.", "Pass --key with the receipt key, --signers with an allowed_signers file, --sig with a sidecar signature, or --oidc, --trust and --jwks for a GitHub token. The detail says which signatures there are, and what speaks against each."},
+		{StaleKeys, Unproven, "The bundle has an OIDC token that names a key which is not among the pinned ones, or was retired before the token was made.", "Run truegreen trust update, see that it adds the key, and commit the file. If it does not, the token is not the issuer's."},
+		{Unattested, Unproven, "The run was made by a workflow that the patch could change, as with pull requests from forks: whatever was signed there, the patch could have had signed.", "Nothing is wrong with the bundle, and nobody but the patch's own run vouches for it. Run again where the workflow is yours, after a look at the patch."},
 		{NoEnd, Unproven, "The log has no end: what came after its last frame is not known.", "Run again."},
 		{Interrupted, Unproven, "The run was interrupted before it had made every call.", "Run again and let it finish."},
 		{RunFailed, Unproven, "A call that the tests need could not be made, such as fetching dependencies.", "See the call's output with truegreen inspect, mend it, and run again."},
@@ -186,7 +192,7 @@ func Causes() []Cause {
 		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
 
 		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},
-		{Unreadable, "", "A file or a terminal could not be read or written.", "Check the path and its permissions."},
+		{Unreadable, "", "A file, a terminal or an address could not be read or written.", "Check the path and its permissions, and of an address what answers there."},
 		{NotARepository, "", "The folder is not in a Git repository.", "Change to one or pass --repo DIR."},
 		{UnknownRevision, "", "A revision does not exist in the repository, or its objects are not all there.", "Fetch it, and check the spelling."},
 		{ShallowClone, "", "The clone is shallow and the base is beyond its end.", "Run the printed git fetch command, or pass --base."},

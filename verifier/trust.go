@@ -1,8 +1,10 @@
 package verifier
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -12,7 +14,7 @@ import (
 
 // Trust is a signature on the seal that an anchor vouches for.
 type Trust struct {
-	Kind string `json:"kind"` // "mac" or "ssh"
+	Kind string `json:"kind"` // "mac", "ssh" or "oidc"
 	Who  string `json:"who"`  // as the anchor names it
 }
 
@@ -25,10 +27,16 @@ type KeyAnchor struct {
 	Asked bool
 }
 
-// A Sidecar is a signature that was made after the bundle.
+// A Sidecar is a signature that was made after the bundle: an armored SSHSIG, or the
+// token of an OIDC issuer, as it is, without a line end.
 type Sidecar struct {
 	Name  string
-	Bytes []byte // SSHSIG, armored
+	Bytes []byte
+}
+
+// isToken tells a token by the name that it has beside a bundle, or by its form.
+func (s *Sidecar) isToken() bool {
+	return strings.HasSuffix(s.Name, ".oidc") || bytes.HasPrefix(s.Bytes, []byte("eyJ")) // {" in base64url
 }
 
 // key is asked for the receipt key once the log's salt is known. It tries the
@@ -60,42 +68,46 @@ func (v *verification) key(salt receipts.Digest, task, job receipts.ID) (receipt
 	return receipts.Key{}, nil
 }
 
-// signatures checks the SSH signatures over the seal, in the bundle and beside it.
+// signatures checks the signatures over the seal, in the bundle and beside it.
 func (v *verification) signatures() error {
-	check := func(member string, armored []byte, sidecar bool) error {
-		sig, err := bundle.ParseSSH(armored)
-		if err == nil {
-			err = sig.Verify(bundle.SealNamespace, v.text)
-		}
-		if err != nil {
-			v.because(SignatureInvalid, member, "%v", err)
-			return nil
-		}
-		who, ok, why := v.allowed(sig.Key())
-		if ok {
-			v.trust = append(v.trust, Trust{"ssh", who})
-		} else if sidecar || v.o.Signers != nil {
-			v.because(NoTrustedSeal, member, "signed by %s: %s", ssh.FingerprintSHA256(sig.Key()), why)
-		}
-		return nil
-	}
 	if sig := v.b.Sig(); sig != nil {
-		if err := check(memberSig, sig, false); err != nil {
-			return err
+		v.checkSSH(memberSig, sig, false)
+	}
+	for i := range v.o.Sidecars {
+		if s := &v.o.Sidecars[i]; s.isToken() {
+			v.checkToken(s)
+		} else {
+			v.checkSSH(s.Name, s.Bytes, true)
 		}
 	}
-	for _, s := range v.o.Sidecars {
-		if err := check(s.Name, s.Bytes, true); err != nil {
-			return err
-		}
-	}
-	// An untrusted signature is a reason only where nothing else is trusted.
-	if len(v.trust) > 0 {
-		v.reasons = slices.DeleteFunc(v.reasons, func(r Reason) bool { return r.Code == NoTrustedSeal })
-	} else if !slices.ContainsFunc(v.reasons, func(r Reason) bool { return r.Code == NoTrustedSeal }) {
+	untrusted := func(r Reason) bool { return r.Code == NoTrustedSeal || r.Code == StaleKeys }
+	switch {
+	case v.o.Unattested:
+		v.trust, v.reasons = nil, slices.DeleteFunc(v.reasons, untrusted)
+		v.because(Unattested, "", "the workflow of the run is the patch's own")
+	case len(v.trust) > 0: // then it is no matter that another signature is not
+		v.reasons = slices.DeleteFunc(v.reasons, untrusted)
+	case !slices.ContainsFunc(v.reasons, untrusted):
 		v.because(NoTrustedSeal, "", "no signature on the seal is one that you trust")
 	}
 	return nil
+}
+
+func (v *verification) checkSSH(member string, armored []byte, sidecar bool) {
+	sig, err := bundle.ParseSSH(armored)
+	if err == nil {
+		err = sig.Verify(bundle.SealNamespace, v.text)
+	}
+	if err != nil {
+		v.because(SignatureInvalid, member, "%v", err)
+		return
+	}
+	who, ok, why := v.allowed(sig.Key())
+	if ok {
+		v.trust = append(v.trust, Trust{"ssh", who})
+	} else if sidecar || v.o.Signers != nil {
+		v.because(NoTrustedSeal, member, "signed by %s: %s", ssh.FingerprintSHA256(sig.Key()), why)
+	}
 }
 
 func (v *verification) allowed(key ssh.PublicKey) (who string, ok bool, why string) {

@@ -19,6 +19,12 @@ type Options struct {
 	Signers  *bundle.Signers // allowed_signers; nil: none
 	Revoked  *bundle.Revoked // nil: none
 	Sidecars []Sidecar
+	OIDC     *OIDCAnchor // nil: no token is trusted
+	// Unattested: the patch could change the workflow that made the run. Then no
+	// signature counts, whoever made it.
+	Unattested bool
+
+	Sealed receipts.Digest // seal digest that the bundle must have; zero: any
 
 	// What the bundle must be about; "" is not compared.
 	Repository, Base, Head, Tree string
@@ -186,6 +192,9 @@ func (v *verification) readSeal() error {
 		return v.stop(SealMembers, memberSig, "listed %t, there %t", seal.HasSig, v.b.Sig() != nil)
 	}
 	v.seal, v.sealed = seal, bundle.SealDigest(v.text)
+	if want := v.o.Sealed; !want.IsZero() && v.sealed != want {
+		v.because(WrongBundle, memberSeal, "its digest is %s, not %s", v.sealed, want)
+	}
 	return nil
 }
 

@@ -22,7 +22,10 @@ import (
 type anchorFlags struct {
 	o                     verifier.Options
 	key, signers, revoked string
-	sigs                  []string
+	sigs, oidc            []string
+	trust, jwks           string
+	run                   int64
+	runCommits            []string
 	config, repo, merge   string
 	noCommand             bool
 }
@@ -34,16 +37,19 @@ func (f *anchorFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.o.Head, "head", "", "the head commit that it must be about; with --repo, any revision")
 	flags.StringVar(&f.o.Tree, "tree", "", "the tested tree that it must be about")
 	flags.StringVar(&f.config, "config", "", "the .truegreen.yaml that it must have used")
-	flags.StringVar(&f.repo, "repo", "", "resolve base, head, tree and configuration in this repository")
+	flags.StringVar(&f.repo, "repo", "", "resolve base, head, tree, configuration, and at the base .truegreen, in this repository")
 	flags.StringVar(&f.merge, "merge", "", "with --repo, the merge of head into base whose tree it must have tested")
 	flags.DurationVar(&f.o.MaxAge, "max-age", 0, "the greatest age of the run, such as 720h (default: any)")
 	flags.IntVar(&f.o.MinLevel, "isolation", 0, "the least isolation level of every test, beside the configuration's own")
 	flags.BoolVar(&f.noCommand, "no-command", false, "do not accept commands that do not come from the base")
+	flags.Int64Var(&f.run, "run", 0, "the run of the workflow that an OIDC token must be from")
+	flags.StringArrayVar(&f.runCommits, "run-commit", nil, "a commit that the run may be of (claim sha); repeatable")
 	flags.BoolVar(&f.o.Quick, "quick", false, "believe the sealed evidence instead of reading the output again")
 	f.addTrust(cmd)
 	completes(cmd, map[string]string{
 		"config": completeFile, "repo": completeFolder,
 		"repository": "", "base": "", "head": "", "tree": "", "merge": "", "max-age": "", "isolation": "",
+		"run": "", "run-commit": "",
 	})
 }
 
@@ -54,7 +60,13 @@ func (f *anchorFlags) addTrust(cmd *cobra.Command) {
 	flags.StringVar(&f.revoked, "revoked", "", "a file of SSH keys that do not count any more")
 	flags.StringVar(&f.key, "key", "", "the receipt key that sealed it (default: this machine's)")
 	flags.StringArrayVar(&f.sigs, "sig", nil, "a sidecar signature over the seal; repeatable")
-	completes(cmd, map[string]string{"signers": completeFile, "revoked": completeFile, "key": completeFile, "sig": completeFile})
+	flags.StringArrayVar(&f.oidc, "oidc", nil, "an OIDC token over the seal; repeatable (default: NAME.oidc beside NAME.tar.zst)")
+	flags.StringVar(&f.trust, "trust", "", "a trust.yaml: whose OIDC tokens count")
+	flags.StringVar(&f.jwks, "jwks", "", "the pinned keys of their issuers")
+	completes(cmd, map[string]string{
+		"signers": completeFile, "revoked": completeFile, "key": completeFile, "sig": completeFile,
+		"oidc": completeFile, "trust": completeFile, "jwks": completeFile,
+	})
 }
 
 // check refuses what would only make the bundle look wrong, or checks nothing.
@@ -71,6 +83,20 @@ func (f *anchorFlags) check() error {
 	if f.revoked != "" && f.signers == "" {
 		return usage("--revoked goes with --signers")
 	}
+	if (f.trust == "") != (f.jwks == "") && f.repo == "" {
+		return usage("--trust and --jwks go together, or with --repo")
+	}
+	if (f.run != 0 || f.runCommits != nil) && f.trust == "" && f.repo == "" {
+		return usage("--run and --run-commit go with --trust")
+	}
+	if f.run < 0 {
+		return usage("--run %d: want a positive number", f.run)
+	}
+	for _, id := range f.runCommits {
+		if !isObjectID(id) {
+			return usage("--run-commit %q: want a full object id", id)
+		}
+	}
 	for _, id := range []struct{ flag, value string }{{"base", f.o.Base}, {"head", f.o.Head}, {"tree", f.o.Tree}} {
 		if id.value == "" || isObjectID(id.value) {
 			continue
@@ -86,8 +112,9 @@ func isObjectID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// anchors reads the files that the flags name, and the key of this machine.
-func (a *app) anchors(o *verifier.Options, f *anchorFlags) error {
+// anchors reads the files that the flags name, those beside the bundle, and the key of
+// this machine.
+func (a *app) anchors(path string, o *verifier.Options, f *anchorFlags) error {
 	key, err := a.keyAnchor(f.key)
 	if err != nil {
 		return err
@@ -98,6 +125,9 @@ func (a *app) anchors(o *verifier.Options, f *anchorFlags) error {
 	if err := f.readSigners(o); err != nil {
 		return err
 	}
+	if err := f.readTrust(o); err != nil {
+		return err
+	}
 	for _, path := range f.sigs {
 		text, err := readSmall(path)
 		if err != nil {
@@ -105,7 +135,7 @@ func (a *app) anchors(o *verifier.Options, f *anchorFlags) error {
 		}
 		o.Sidecars = append(o.Sidecars, verifier.Sidecar{Name: filepath.Base(path), Bytes: text})
 	}
-	return nil
+	return f.readTokens(path, o)
 }
 
 // readSigners reads the files that say whose SSH signatures count.
@@ -209,6 +239,9 @@ func (a *app) expectRepository(ctx context.Context, r io.ReaderAt, size int64, f
 		return err
 	}
 	defer s.Close()
+	if err := f.trustBase(ctx, s, o); err != nil {
+		return err
+	}
 	o.Head, o.Base, o.NoBase = s.Head.ID, s.Base.ID, s.Base.ID == ""
 	o.Repository = cmp.Or(o.Repository, s.Repository())
 	o.Tree = cmp.Or(o.Tree, s.Head.Tree)

@@ -99,7 +99,7 @@ Every exit code but 0 comes with the reasons; docs/reasons.md explains each.`,
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.runCommand(), a.verifyCommand(), a.inspectCommand(), a.extractCommand(), a.proveCommand(), a.exportCommand(),
-		a.initCommand(), a.keyCommand(), a.doctorCommand(), a.demoCommand(), a.selftestCommand(), a.versionCommand(),
+		a.initCommand(), a.keyCommand(), a.trustCommand(), a.doctorCommand(), a.demoCommand(), a.selftestCommand(), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -64,6 +64,11 @@ var (
 //	unhex FROM TO        make bytes of hexadecimal digits
 //	newer BUNDLE         make it one of a later format
 //	statement FILE PUB   check a signed statement and print it
+//	issuer NAME HOW KID… serve an OIDC issuer that publishes these keys, at the URL NAME;
+//	                     or have a served one publish others; see serveIssuer for HOW
+//	token FILE BUNDLE CLAIM=VALUE…
+//	                     make a token over a bundle's seal, of an honest run but for
+//	                     these claims; kid and line are no claims
 //	engine NAME PROGRAM  make a container image with a Go toolchain, whose name
 //	                     goes into the variable NAME, and a truegreen that can be
 //	                     its first process
@@ -81,6 +86,7 @@ func TestScript(t *testing.T) {
 		"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey, "agent": serveAgent, "serve": serve, "served": served,
 		"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
 		"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
+		"issuer": serveIssuer, "token": makeToken,
 	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -111,6 +117,7 @@ func setUp(env *testscript.Env) error {
 	}
 	env.Values["jobs"] = map[string]*job{}
 	env.Values["services"] = map[string]*service{}
+	env.Values["issuers"] = map[string]*issuer{}
 	env.Defer(func() {
 		for _, j := range env.Values["jobs"].(map[string]*job) {
 			j.cmd.Process.Kill()
@@ -259,7 +266,7 @@ func TestScriptNames(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
-	topics := []string{"run", "verify", "inspect", "extract", "prove", "export", "key", "init", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
+	topics := []string{"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "init", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
 	for _, s := range scripts {
 		topic, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(s), ".txt"), "_")
 		if !slices.Contains(topics, topic) {

@@ -90,8 +90,11 @@ func bundleTrials() map[verifier.Code]trial {
 		verifier.WrongPatch:    ofRun(nil, func(o *verifier.Options) { o.Repository = "git.example.com/fork" }),
 		verifier.WrongBase:     ofRun(nil, func(o *verifier.Options) { o.Base = o.Head }),
 		verifier.WrongConfig:   ofRun(nil, func(o *verifier.Options) { o.Config = []byte("{}") }),
+		verifier.WrongBundle:   ofRun(nil, func(o *verifier.Options) { o.Sealed = receipts.Sum([]byte("another seal")) }),
 		verifier.NoEvidence:    func(string) (observed, error) { return observeReport(verifier.Report{}) },
 		verifier.NoTrustedSeal: ofRun(nil, func(o *verifier.Options) { o.Keys = nil }),
+		verifier.StaleKeys:     ofRun(nil, tokenOfAnotherKey),
+		verifier.Unattested:    ofRun(nil, func(o *verifier.Options) { o.Unattested = true }),
 		verifier.Stale:         ofRun(nil, func(o *verifier.Options) { o.MaxAge = time.Second }),
 		verifier.PlanByHand: ofRun(func(r *fixture.Run) { r.Source = verifier.SourceCommand }, func(o *verifier.Options) {
 			o.AllowCommand = false
@@ -125,6 +128,17 @@ func bundleTrials() map[verifier.Code]trial {
 			r.Head[".github/workflows/test.yml"] = "on: push\n"
 		}, nil),
 	}
+}
+
+// tokenOfAnotherKey has a token stand for all signatures whose key is not pinned.
+func tokenOfAnotherKey(o *verifier.Options) {
+	header := map[string]any{"alg": "RS256", "kid": "a newer key"}
+	token, err := fixture.SignToken(fixture.IssuerKey(), header, fixture.Claims(receipts.Digest{}))
+	if err != nil {
+		panic(err) // its inputs are fixed
+	}
+	o.Keys, o.OIDC = nil, fixture.OIDC()
+	o.Sidecars = []verifier.Sidecar{{Name: "evidence.oidc", Bytes: token}}
 }
 
 // muteMain makes of a run one of a package whose TestMain hides failures.

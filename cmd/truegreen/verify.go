@@ -19,10 +19,12 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "Verify a bundle, offline, on any machine",
 		Long: `verify reads a bundle, checks every byte of it, reads again what the tests put
 out, and says what it proves, to whom. Without flags it trusts the receipt key
-of this machine. What the bundle says about itself is never trusted.`,
+of this machine, with --repo whom .truegreen at the base there names. What the
+bundle says about itself is never trusted.`,
 		Example: `  truegreen verify evidence.tar.zst
   truegreen verify --signers allowed_signers --head "$SHA" evidence.tar.zst
   truegreen verify --repo . --json evidence.tar.zst
+  truegreen verify --trust trust.yaml --jwks jwks.json --run 1234 evidence.tar.zst
   truegreen verify --statement patch.intoto.json --sign ~/.ssh/id_ed25519 evidence.tar.zst`,
 		Args:              oneArg("BUNDLE"),
 		ValidArgsFunction: completeBundles,
@@ -83,7 +85,7 @@ func (a *app) verify(ctx context.Context, path string, f *anchorFlags) (verifier
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	o := f.o
 	o.Now, o.AllowCommand = time.Now(), !f.noCommand
-	if err := a.anchors(&o, f); err != nil {
+	if err := a.anchors(path, &o, f); err != nil {
 		return verifier.Report{}, err
 	}
 	file, size, err := openBundle(path)

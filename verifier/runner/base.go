@@ -26,6 +26,9 @@ type Commit struct {
 type Base struct {
 	Commit
 	How string // in one line, why this base
+	// Protected: the caller named it, or it is part of the default branch. Of any
+	// other base, the author of the patch may be the author as well.
+	Protected bool
 }
 
 // maxCommit bounds commit objects; messages of a megabyte exist.
@@ -169,7 +172,7 @@ func (r *Repository) Base(ctx context.Context, head Commit, explicit string) (Ba
 		if err != nil {
 			return Base{}, err
 		}
-		return Base{c, "as given: " + strconv.Quote(explicit)}, nil
+		return Base{c, "as given: " + strconv.Quote(explicit), true}, nil
 	}
 	found, err := r.resolve(ctx, defaultBranches...)
 	if err != nil {
@@ -177,11 +180,11 @@ func (r *Repository) Base(ctx context.Context, head Commit, explicit string) (Ba
 	}
 	i := slices.IndexFunc(found, func(c Commit) bool { return c.ID != "" })
 	if i < 0 {
-		return r.firstParent(ctx, head, "there is no default branch")
+		return r.firstParent(ctx, head, "there is no default branch", false)
 	}
 	branch := strings.TrimPrefix(strings.TrimPrefix(defaultBranches[i], "refs/remotes/"), "refs/heads/")
 	if found[i].ID == head.ID {
-		return r.firstParent(ctx, head, "head is "+branch)
+		return r.firstParent(ctx, head, "head is "+branch, true)
 	}
 	id, err := r.mergeBase(ctx, head.ID, found[i].ID)
 	if err != nil {
@@ -189,17 +192,17 @@ func (r *Repository) Base(ctx context.Context, head Commit, explicit string) (Ba
 	}
 	switch {
 	case id == head.ID:
-		return r.firstParent(ctx, head, "head is part of "+branch)
+		return r.firstParent(ctx, head, "head is part of "+branch, true)
 	case id != "":
 		c, err := r.Resolve(ctx, id)
-		return Base{c, "merge base with " + branch}, err
+		return Base{c, "merge base with " + branch, true}, err
 	case r.shallow:
 		return Base{}, r.shallowError("the merge base with "+branch+" is not in this shallow clone", "git fetch --unshallow origin")
 	}
 	return Base{}, &RepositoryError{Code: verifier.UnknownRevision, What: "head and " + branch + " have no commit in common", Fix: "name the base with --base"}
 }
 
-func (r *Repository) firstParent(ctx context.Context, head Commit, why string) (Base, error) {
+func (r *Repository) firstParent(ctx context.Context, head Commit, why string, protected bool) (Base, error) {
 	if len(head.Parents) == 0 {
 		return r.EmptyBase("head is a root commit"), nil
 	}
@@ -208,7 +211,7 @@ func (r *Repository) firstParent(ctx context.Context, head Commit, why string) (
 		return Base{}, err
 	}
 	if parent[0].ID != "" {
-		return Base{parent[0], "first parent: " + why}, nil
+		return Base{parent[0], "first parent: " + why, protected}, nil
 	}
 	what := fmt.Sprintf("the parent %s of %s is not in this repository", head.Parents[0], head.ID)
 	if r.shallow {
@@ -219,7 +222,7 @@ func (r *Repository) firstParent(ctx context.Context, head Commit, why string) (
 
 // EmptyBase is the base that has no files.
 func (r *Repository) EmptyBase(how string) Base {
-	return Base{Commit{Tree: r.emptyTree()}, "empty tree: " + how}
+	return Base{Commit: Commit{Tree: r.emptyTree()}, How: "empty tree: " + how}
 }
 
 func (r *Repository) emptyTree() string {

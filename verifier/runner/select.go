@@ -51,6 +51,23 @@ func (s *Selection) Close() error { return s.repo.Close() }
 // Repository returns the name of the repository in the patch document.
 func (s *Selection) Repository() string { return s.repo.Name() }
 
+// BaseFile returns the content of a file at the base, which says whom to trust: nil where
+// there is none, and where the base is not protected.
+func (s *Selection) BaseFile(ctx context.Context, path string, limit int64) ([]byte, error) {
+	if !s.Base.Protected {
+		return nil, nil
+	}
+	l, err := s.repo.Names(ctx, s.Base.Tree)
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.repo.ReadFile(ctx, l, path, limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
 func (s *Selection) resolve(ctx context.Context, o Options) error {
 	head := o.Head
 	if head == "" {
