@@ -137,11 +137,7 @@ func message(first string, below []string) string {
 	for _, l := range below {
 		lines = append(lines, OneLine(l))
 	}
-	text := strings.Join(nonempty(lines...), "\n")
-	if len(text) > maxMessage {
-		text = cutBytes(text, maxMessage-len("…")) + "…"
-	}
-	return text
+	return shorten(strings.Join(nonempty(lines...), "\n"), maxMessage)
 }
 
 // A place is a line of a file of the tested tree.

@@ -45,10 +45,6 @@ type Before struct {
 	Head           string // commit
 }
 
-// unattested is the reason for which a run by a workflow that the patch can change
-// is not verified, whatever its bundle says.
-const unattested verifier.Code = "unattested-fork-run"
-
 // Verdict returns the worst of the sections' verdicts: broken, unproven, failed,
 // verified. What nobody attests is unproven at best.
 func (p *Page) Verdict() verifier.Verdict { return worst(p.facts()) }
@@ -113,8 +109,8 @@ func (p *Page) factsOf(s *Section) facts {
 func (f *facts) attestedByNobody() {
 	f.verdict = verifier.Unproven
 	f.reasons = slices.DeleteFunc(f.reasons, func(r verifier.Reason) bool { return r.Code == verifier.NoTrustedSeal })
-	if !slices.ContainsFunc(f.reasons, func(r verifier.Reason) bool { return r.Code == unattested }) {
-		f.reasons = slices.Insert(f.reasons, 0, verifier.Reason{Code: unattested, Detail: "the patch can change the workflow that made it"})
+	if !slices.ContainsFunc(f.reasons, func(r verifier.Reason) bool { return r.Code == verifier.Unattested }) {
+		f.reasons = slices.Insert(f.reasons, 0, verifier.Reason{Code: verifier.Unattested, Detail: "the patch can change the workflow that made it"})
 	}
 }
 

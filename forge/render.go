@@ -254,6 +254,15 @@ func nonempty(list ...string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
+// shorten cuts s so that at most n bytes remain, the ellipsis included.
+func shorten(s string, n int) string {
+	const ellipsis = "…"
+	if len(s) <= n {
+		return s
+	}
+	return cutBytes(s, n-len(ellipsis)) + ellipsis
+}
+
 // cutBytes returns the longest beginning of s that has at most n bytes and ends
 // with a whole character.
 func cutBytes(s string, n int) string {

@@ -7,24 +7,22 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-const maxDescription = 140 // characters of a commit status
-
 // Status returns the state and the description of a commit status: success for
 // verified alone, failure for failed, error for unproven and broken. Where nobody
-// acts on the verdict, or nobody attests it, the state is neutral, which is for
-// whoever posts it to map to what the forge has, and never to success where the
-// run is not attested.
+// acts on the verdict, or nobody attests it, it is pending unless the evidence is
+// broken: a status has no state that is neither good nor bad, and this one is
+// neither green nor red, and meets no required check.
 func (p *Page) Status() (state, description string) {
 	list := p.facts()
 	switch v := worst(list); {
 	case v == verifier.Verified:
-		state = "success"
+		state = StateSuccess
 	case v != verifier.Broken && (p.ReportOnly || p.Target.Unattested):
-		state = "neutral"
+		state = StatePending
 	case v == verifier.Failed:
-		state = "failure"
+		state = StateFailure
 	default:
-		state = "error"
+		state = StateError
 	}
 	passed, failed, skipped := p.Counts()
 	description = p.headline(list)

@@ -18,10 +18,10 @@ func verified(t testing.TB, r fixture.Run, ask func(*verifier.Options)) verifier
 	if err != nil {
 		t.Fatal(err)
 	}
-	return read(t, r, file, ask)
+	return readReport(t, r, file, ask)
 }
 
-func read(t testing.TB, r fixture.Run, file []byte, ask func(*verifier.Options)) verifier.Report {
+func readReport(t testing.TB, r fixture.Run, file []byte, ask func(*verifier.Options)) verifier.Report {
 	t.Helper()
 	o := r.Options()
 	if ask != nil {
@@ -180,5 +180,5 @@ func broken(t testing.TB) verifier.Report {
 	if file, err = a.With(last.Name, content).Pack(); err != nil {
 		t.Fatal(err)
 	}
-	return read(t, r, file, nil)
+	return readReport(t, r, file, nil)
 }

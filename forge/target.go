@@ -1,6 +1,9 @@
 package forge
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // A Job is the job of a workflow that this process is a step of, as its
 // environment tells.
@@ -12,7 +15,14 @@ type Job struct {
 	RunID                int64
 	Attempt              int
 	Workflow             string // name of the workflow, for people
+	SHA, Ref             string // what the platform checks out for the event
+	Protected            bool   // the ref has branch protection or rules
+	Actor                string // who, or which bot, set the event off
 }
+
+// Gitea reports whether the forge is Gitea or Forgejo: statuses and comments, but
+// no check runs, and nothing of a comment but its text.
+func (j Job) Gitea() bool { return strings.HasSuffix(j.API, "/api/v1") }
 
 // A Pull is a pull request, as the event or the API tells.
 type Pull struct {
@@ -22,6 +32,7 @@ type Pull struct {
 	HeadRepositoryID int64
 	Base, BaseBranch string // the commit that the event names, branch
 	Fork             bool   // the head is in another repository
+	Stale            bool   // it has another head by now
 }
 
 // A Target says what a bundle has to be about, and where its report goes. It
@@ -35,6 +46,7 @@ type Target struct {
 	Tree   string // Git's id of that tree
 	Policy string // commit that configuration and anchors are read from: of the protected branch
 	Branch string // name of that branch
+	Tip    string // commit of that branch now: Policy, or a descendant
 	// BaseKnown says that Base is the one that the bundle must have.
 	BaseKnown bool
 	// Unattested says that the tests ran by a workflow that the patch can change,

@@ -1,0 +1,107 @@
+package githubtest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// An Artifact is a zip that a run left behind.
+type Artifact struct {
+	ID      int64
+	Run     int64
+	Name    string
+	Zip     []byte
+	Expired bool
+	Digest  string // "": that of Zip
+	Claims  int64  // size that the API says; 0: that of Zip
+}
+
+func (a Artifact) json() map[string]any {
+	digest := a.Digest
+	if digest == "" {
+		digest = fmt.Sprintf("sha256:%x", sha256.Sum256(a.Zip))
+	}
+	size := a.Claims
+	if size == 0 {
+		size = int64(len(a.Zip))
+	}
+	return map[string]any{
+		"id": a.ID, "name": a.Name, "size_in_bytes": size, "expired": a.Expired, "digest": digest,
+		"expires_at": Expiry, "workflow_run": map[string]any{"id": a.Run},
+	}
+}
+
+func (s *Server) listArtifacts(c *call) reply {
+	var of []Artifact
+	for _, a := range s.Artifact {
+		if name := c.r.URL.Query().Get("name"); a.Run == int64(number(c, "run")) && (name == "" || name == a.Name) {
+			of = append(of, a)
+		}
+	}
+	total := len(of)
+	part, h := page(c, of)
+	all := []any{}
+	for _, a := range part {
+		all = append(all, a.json())
+	}
+	return reply{status: http.StatusOK, body: map[string]any{"total_count": total, "artifacts": all}, header: h}
+}
+
+func (s *Server) artifact(id int64) (Artifact, bool) {
+	for _, a := range s.Artifact {
+		if a.ID == id {
+			return a, true
+		}
+	}
+	return Artifact{}, false
+}
+
+func (s *Server) getArtifact(c *call) reply {
+	a, there := s.artifact(int64(number(c, "artifact")))
+	if !there {
+		return notFound
+	}
+	return ok(a.json())
+}
+
+func (s *Server) downloadArtifact(c *call) reply {
+	a, there := s.artifact(int64(number(c, "artifact")))
+	switch {
+	case !there:
+		return notFound
+	case a.Expired:
+		return reply{status: http.StatusGone, body: message("Artifact has expired")}
+	}
+	return reply{status: http.StatusFound, header: http.Header{"Location": {fmt.Sprintf("%s/store/%d?sig=secret", s.store.URL, a.ID)}}}
+}
+
+// blob is the store, which takes an address for a permission and refuses tokens.
+func (s *Server) blob(w http.ResponseWriter, r *http.Request) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	id, _ := strconv.ParseInt(strings.TrimPrefix(r.URL.Path, "/store/"), 10, 64)
+	a, there := s.artifact(id)
+	if r.Header.Get("Authorization") != "" {
+		s.t.Error("githubtest: the store was shown a token")
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if !there || r.URL.Query().Get("sig") != "secret" {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	w.Write(a.Zip)
+}
+
+func (s *Server) oidc(c *call) reply {
+	// The platform's own token is not one of the API's, so who is nobody here.
+	audience := c.r.URL.Query().Get("audience")
+	s.Audiences = append(s.Audiences, audience)
+	if c.r.URL.Query().Get("api-version") != "2.0" {
+		return reply{status: http.StatusBadRequest, body: message("api-version")}
+	}
+	return ok(map[string]any{"count": 1, "value": "aGVhZGVy.cGF5bG9hZA.c2ln"})
+}
