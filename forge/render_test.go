@@ -451,10 +451,12 @@ func TestChainLinks(t *testing.T) {
 	}
 }
 
-// TestRemedies: a remedy is text of ours, and its marks are none of Markdown's.
+// TestRemedies: causes and remedies are text of ours, and their marks are none of
+// Markdown's.
 func TestRemedies(t *testing.T) {
 	t.Parallel()
 	for _, c := range verifier.Causes() {
+		harmless(t, markdown.Replace(c.Cause))
 		harmless(t, markdown.Replace(c.Remedy))
 	}
 }
