@@ -260,8 +260,8 @@ func TestGreenIsShort(t *testing.T) {
 	}
 }
 
-// flooding is 100,000, or 10,000 where everything takes ten times as long.
-var flooding = map[bool]int{true: 10_000, false: 100_000}[raceEnabled]
+// flooding is 100,000, or 3,000 where everything takes ten times as long.
+var flooding = map[bool]int{true: 3_000, false: 100_000}[raceEnabled]
 
 // flood is a report on as many failed tests with hostile names, whose output is of
 // characters of four bytes.
@@ -351,7 +351,7 @@ func TestBudget(t *testing.T) {
 	if p.Summary(whole) != p.Summary(1_000_000) || len(p.Summary(whole-1)) >= whole {
 		t.Errorf("the whole page of %d bytes is not the limit", whole)
 	}
-	for budget := 0; budget < whole; budget += 97 {
+	for budget := 0; budget < whole; budget += 499 {
 		got := p.Summary(budget)
 		if len(got) > budget || budget > 200 && got == "" {
 			t.Errorf("%d bytes of %d", len(got), budget)
