@@ -62,7 +62,7 @@ func (p *Page) Annotations() []Annotation {
 	for i := range list {
 		f := &list[i]
 		for _, r := range f.reasons {
-			errors.add(Annotation{Title: "truegreen: " + string(f.verdict), Message: message(f.Name, []string{r.String(), remedyOf(r.Code)})})
+			errors.add(Annotation{Title: "truegreen: " + string(f.verdict), Message: message(f.Name, []string{r.String(), causeOf(r.Code).Remedy})})
 		}
 	}
 	for i := range list {

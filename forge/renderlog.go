@@ -30,7 +30,7 @@ func (p *Page) Log(w io.Writer, token string) error {
 		}
 		for _, r := range f.reasons {
 			say("  %s", r)
-			say("    %s", remedyOf(r.Code))
+			say("    %s", causeOf(r.Code).Remedy)
 		}
 		if f.Report.Sound() {
 			said := "claim"

@@ -16,8 +16,8 @@ import (
 func (p *Page) section(w *writer, f *facts, d detail) {
 	w.WriteString("\n")
 	if f.Report.Sound() {
-		fmt.Fprintf(w, "- tested: %s\n", p.testedLine(f))
-		fmt.Fprintf(w, "- with: %s\n", f.withLine())
+		fmt.Fprintf(w, "- tested%s: %s\n", f.label(), p.testedLine(f))
+		fmt.Fprintf(w, "- with%s: %s\n", f.label(), f.withLine())
 	}
 	fmt.Fprintf(w, "- chain: %s\n", f.chainLine())
 	if d.chain || !f.Report.Sound() {
@@ -288,16 +288,21 @@ func (f *facts) because(w *writer, d detail) {
 		if r.Detail != "" {
 			items[i] += " " + code(r.Detail)
 		}
-		if remedy := remedyOf(r.Code); remedy != "" {
-			items[i] += "<br>" + markdown.Replace(remedy)
+		cause := causeOf(r.Code)
+		if r.Detail == "" && cause.Cause != "" {
+			items[i] += " " + markdown.Replace(cause.Cause)
+		}
+		if cause.Remedy != "" {
+			items[i] += "<br>" + markdown.Replace(cause.Remedy)
 		}
 	}
 	listed(w, items, len(f.reasons)-n)
 }
 
-func remedyOf(c verifier.Code) string {
+// causeOf returns the documentation of a code, nothing where there is none.
+func causeOf(c verifier.Code) verifier.Cause {
 	cause, _ := verifier.CauseOf(c)
-	return cause.Remedy
+	return cause
 }
 
 const maxCommand = 1000 // characters
