@@ -10,8 +10,8 @@ import (
 
 // Limits of a check run.
 const (
-	maxCheckText   = 65535 // bytes of the summary, and of the text
-	maxAnnotations = 50    // in one request
+	maxCheckText    = 65535 // bytes of the summary, and of the text
+	annotationChunk = 50    // in one request
 )
 
 // A Check is a check run: a status with a page, and with notes at lines of files.
@@ -92,7 +92,7 @@ func (c *Client) startCheck(ctx context.Context, k Check) (*github.CheckRun, err
 	}
 	for n := 1; ; n++ {
 		var run *github.CheckRun
-		err := c.do(ctx, create, "create check run", needCheck, func(ctx context.Context) (err error) {
+		err := c.do(ctx, creating, "create check run", needCheck, func(ctx context.Context) (err error) {
 			run, _, err = c.gh.Checks.CreateCheckRun(ctx, c.owner, c.name, o)
 			return err
 		})
@@ -100,7 +100,7 @@ func (c *Client) startCheck(ctx context.Context, k Check) (*github.CheckRun, err
 			return run, err
 		}
 		var there *github.ListCheckRunsResults
-		lookup := c.do(ctx, read, "list check runs", needCheck, func(ctx context.Context) (err error) {
+		lookup := c.do(ctx, reading, "list check runs", needCheck, func(ctx context.Context) (err error) {
 			there, _, err = c.gh.Checks.ListCheckRunsForRef(ctx, c.owner, c.name, k.Commit, &github.ListCheckRunsOptions{
 				CheckName: &k.Name, Filter: github.String("all"), ListOptions: github.ListOptions{PerPage: perPage},
 			})
@@ -124,19 +124,19 @@ func (c *Client) fillCheck(ctx context.Context, id int64, k Check) error {
 	if k.Title == "" {
 		k.Title = k.Name
 	}
-	summary, text := cutBytes(k.Summary, maxCheckText), cutBytes(k.Text, maxCheckText)
+	summary, text := clipBytes(k.Summary, maxCheckText), clipBytes(k.Text, maxCheckText)
 	output := github.CheckRunOutput{Title: &k.Title, Summary: &summary}
 	if text != "" {
 		output.Text = &text
 	}
-	for rest := k.Annotations; ; rest = rest[maxAnnotations:] {
-		last := len(rest) <= maxAnnotations
+	for rest := k.Annotations; ; rest = rest[annotationChunk:] {
+		last := len(rest) <= annotationChunk
 		o := github.UpdateCheckRunOptions{Name: k.Name, Status: github.String("in_progress")}
 		if last {
 			o.Status, o.Conclusion = github.String("completed"), github.String(conclusion(k.Verdict))
 		}
 		part := output
-		for _, a := range rest[:min(len(rest), maxAnnotations)] {
+		for _, a := range rest[:min(len(rest), annotationChunk)] {
 			part.Annotations = append(part.Annotations, &github.CheckRunAnnotation{
 				Path: &a.Path, StartLine: &a.Line, EndLine: &a.Line, AnnotationLevel: &a.Level, Title: &a.Title, Message: &a.Message,
 			})
@@ -144,7 +144,7 @@ func (c *Client) fillCheck(ctx context.Context, id int64, k Check) error {
 		o.Output = &part
 		// A repeated request would add its annotations again, which is better than
 		// none: the conclusion has to get there.
-		err := c.do(ctx, write, "update check run", needCheck, func(ctx context.Context) error {
+		err := c.do(ctx, writing, "update check run", needCheck, func(ctx context.Context) error {
 			_, _, err := c.gh.Checks.UpdateCheckRun(ctx, c.owner, c.name, id, o)
 			return err
 		})
