@@ -16,7 +16,7 @@ import (
 
 const (
 	maxAnswer    = 32 << 20 // bytes: a hundred comments of 65,536 characters, escaped
-	maxRefusal   = 64 << 10 // bytes of an answer that is an error
+	maxErrorBody = 64 << 10 // bytes of an answer that is an error
 	maxRedirects = 3
 
 	// A limit that does not say when it ends: the forge asks to wait a minute.
@@ -68,7 +68,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = limitBody(resp.Body, maxAnswer)
 		return resp, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	resp.Body.Close()
 	if err != nil {
 		text = nil // the status says enough
@@ -121,8 +121,8 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A refusal is an answer that is not the one hoped for.
-type refusal struct {
+// Trouble is an answer that is not the one hoped for.
+type trouble struct {
 	err     error
 	again   bool // may pass
 	limited bool // after wait
@@ -132,33 +132,33 @@ type refusal struct {
 
 // classify says what an answer means. The texts that it looks for are the forge's
 // own; there is no other sign of these cases.
-func (c *Client) classify(a *answer, err error, need string) refusal {
+func (c *Client) classify(a *answer, err error, need string) trouble {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return refusal{err: err, maybe: a.status < 300}
+		return trouble{err: err, maybe: a.status < 300}
 	}
 	said := &statusError{Status: a.status, Message: a.message}
 	text := strings.ToLower(a.message)
 	switch {
 	case a.status == 0:
-		return refusal{err: err, again: true, maybe: true}
+		return trouble{err: err, again: true, maybe: true}
 	case a.status < 400:
 		// An answer that was cut off may be whole the next time; one that is no
 		// answer of this API stays none.
-		return refusal{err: err, again: errors.Is(err, io.ErrUnexpectedEOF) || isNetwork(err), maybe: true}
+		return trouble{err: err, again: errors.Is(err, io.ErrUnexpectedEOF) || isNetwork(err), maybe: true}
 	case a.status == http.StatusTooManyRequests,
 		a.status == http.StatusForbidden && (a.header.Get("X-Ratelimit-Remaining") == "0" || a.header.Get("Retry-After") != "" ||
 			strings.Contains(text, "rate limit") || strings.Contains(text, "abuse detection") || strings.Contains(a.docs, "rate-limit")):
-		return refusal{err: said, limited: true, wait: c.limitWait(a)}
+		return trouble{err: said, limited: true, wait: c.limitWait(a)}
 	case a.status == http.StatusUnauthorized:
-		return refusal{err: fmt.Errorf("the token was refused: %w", said)}
+		return trouble{err: fmt.Errorf("the token was refused: %w", said)}
 	case a.status == http.StatusForbidden && strings.Contains(text, "locked"):
-		return refusal{err: fmt.Errorf("the conversation is locked: %w", said)}
+		return trouble{err: fmt.Errorf("the conversation is locked: %w", said)}
 	case a.status == http.StatusForbidden:
-		return refusal{err: &PermissionError{Need: need, Accepted: a.header.Get("X-Accepted-Github-Permissions"), Err: said}}
+		return trouble{err: &PermissionError{Need: need, Accepted: a.header.Get("X-Accepted-Github-Permissions"), Err: said}}
 	case a.status >= 500 && a.status != http.StatusNotImplemented:
-		return refusal{err: said, again: true, maybe: true}
+		return trouble{err: said, again: true, maybe: true}
 	}
-	return refusal{err: said}
+	return trouble{err: said}
 }
 
 func isNetwork(err error) bool {

@@ -69,7 +69,7 @@ func isDigest(s string) bool {
 }
 
 func (c *Client) get(ctx context.Context, doing, need, path string, v any) (next int, err error) {
-	err = c.do(ctx, read, doing, need, func(ctx context.Context) error {
+	err = c.do(ctx, reading, doing, need, func(ctx context.Context) error {
 		req, err := c.gh.NewRequest(http.MethodGet, path, nil)
 		if err != nil {
 			return err
@@ -214,7 +214,7 @@ func (c *Client) locate(ctx context.Context, id int64) (*url.URL, error) {
 	ctx, done := c.bound(ctx)
 	defer done()
 	var from *url.URL
-	err := c.do(ctx, read, "ask for its address", needActions, func(ctx context.Context) error {
+	err := c.do(ctx, reading, "ask for its address", needActions, func(ctx context.Context) error {
 		u, resp, err := c.gh.Actions.DownloadArtifact(ctx, c.owner, c.name, id, 1)
 		if err == nil && resp.StatusCode != http.StatusFound {
 			err = errors.New(resp.Status)

@@ -14,7 +14,7 @@ import (
 // dorny#116, #343: missing, expired, of another run, and of a name that only looks
 // like the one.
 func TestArtifacts(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	for i := range 130 {
 		f.Artifact = append(f.Artifact, githubtest.Artifact{ID: int64(1000 + i), Run: 500, Name: fmt.Sprintf("receipts-%d", i), Zip: []byte("zip")})
 	}
@@ -67,7 +67,7 @@ func TestArtifacts(t *testing.T) {
 
 // irsl 2025: an artifact can be replaced inside of its run.
 func TestDownloadDigest(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	f.Artifact = []githubtest.Artifact{{ID: 1, Run: 500, Name: "receipts", Zip: []byte("zip")}}
 	good, other := fmt.Sprintf("%x", sha256.Sum256([]byte("zip"))), fmt.Sprintf("%x", sha256.Sum256([]byte("other")))
 	c := f.client(t)
@@ -111,7 +111,7 @@ func TestDownloadAddress(t *testing.T) {
 	const route = "GET /repos/{owner}/{repo}/actions/artifacts/{artifact}/{kind}"
 	for _, location := range []string{"http://store.example/x?sig=secret", "file:///etc/passwd", "https://user:secret@store.example/", "http://127.0.0.1:1/x?sig=secret"} {
 		t.Run(location, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.Fault(route, 0, githubtest.Fault{Status: 302, Header: map[string][]string{"Location": {location}}})
 			err := f.client(t).Download(t.Context(), Artifact{ID: 1}, "", 100, new(bytes.Buffer))
 			if err == nil || strings.Contains(err.Error(), "secret") && !strings.HasPrefix(location, "http://store") {
@@ -121,7 +121,7 @@ func TestDownloadAddress(t *testing.T) {
 	}
 	for _, status := range []int{200, 303, 404} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.Fault(route, 0, githubtest.Fault{Status: status, Header: map[string][]string{"Location": {"http://127.0.0.1:1/"}}})
 			if err := f.client(t).Download(t.Context(), Artifact{ID: 1}, "", 100, new(bytes.Buffer)); err == nil {
 				t.Error("downloaded")

@@ -75,8 +75,8 @@ var (
 
 func tree(commit string) string { return sha("tree of " + commit) }
 
-// A scene is a server, a job on it, and a clock that only waiting moves.
-type scene struct {
+// A forgeTest is a server, a job on it, and a clock that only waiting moves.
+type forgeTest struct {
 	*githubtest.Server
 	job   Job
 	o     Options
@@ -85,7 +85,7 @@ type scene struct {
 	slept []time.Duration
 }
 
-func newScene(t *testing.T) *scene {
+func newForgeTest(t *testing.T) *forgeTest {
 	t.Helper()
 	t.Parallel()
 	description := ""
@@ -102,7 +102,7 @@ func newScene(t *testing.T) *scene {
 		Number: 7, Head: h1, HeadBranch: "feature", HeadRepo: githubtest.Repository, HeadRepoID: githubtest.RepositoryID,
 		Base: m2, BaseBranch: "main", Merge: g1, Mergeable: &yes,
 	}
-	f := &scene{Server: s, now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}
+	f := &forgeTest{Server: s, now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}
 	f.job = Job{
 		Server: "https://github.com", API: s.URL(), GraphQL: s.GraphQLURL(),
 		Repository: githubtest.Repository, RepositoryID: githubtest.RepositoryID,
@@ -112,13 +112,13 @@ func newScene(t *testing.T) *scene {
 	return f
 }
 
-func (f *scene) clock() time.Time {
+func (f *forgeTest) clock() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
 }
 
-func (f *scene) sleep(ctx context.Context, d time.Duration) error {
+func (f *forgeTest) sleep(ctx context.Context, d time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now = f.now.Add(d)
@@ -127,7 +127,7 @@ func (f *scene) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // waited is the longest that was slept at once.
-func (f *scene) waited() (longest time.Duration) {
+func (f *forgeTest) waited() (longest time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, d := range f.slept {
@@ -136,7 +136,7 @@ func (f *scene) waited() (longest time.Duration) {
 	return longest
 }
 
-func (f *scene) client(t *testing.T) *Client {
+func (f *forgeTest) client(t *testing.T) *Client {
 	t.Helper()
 	c, err := NewClient(f.job, f.o)
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *scene) client(t *testing.T) *Client {
 }
 
 // fork makes pull request 7 one of mallory's.
-func (f *scene) fork() {
+func (f *forgeTest) fork() {
 	f.Pulls[7].HeadRepo, f.Pulls[7].HeadRepoID = "mallory/widgets", githubtest.ForkID
 }
 

@@ -11,8 +11,8 @@ import (
 
 // Limits of a check run.
 const (
-	maxCheckText = 65535 // bytes of the summary, and of the text
-	perUpdate    = 50    // annotations in one request
+	maxCheckText    = 65535 // bytes of the summary, and of the text
+	annotationChunk = 50    // in one request
 )
 
 // A Check is a check run: a status with a page, and with notes at lines of files.
@@ -84,7 +84,7 @@ func (c *Client) startCheck(ctx context.Context, k Check) (*github.CheckRun, err
 	}
 	for n := 1; ; n++ {
 		var run *github.CheckRun
-		err := c.do(ctx, create, "create check run", needCheck, func(ctx context.Context) (err error) {
+		err := c.do(ctx, creating, "create check run", needCheck, func(ctx context.Context) (err error) {
 			run, _, err = c.gh.Checks.CreateCheckRun(ctx, c.owner, c.name, o)
 			return err
 		})
@@ -92,7 +92,7 @@ func (c *Client) startCheck(ctx context.Context, k Check) (*github.CheckRun, err
 			return run, err
 		}
 		var there *github.ListCheckRunsResults
-		lookup := c.do(ctx, read, "list check runs", needCheck, func(ctx context.Context) (err error) {
+		lookup := c.do(ctx, reading, "list check runs", needCheck, func(ctx context.Context) (err error) {
 			there, _, err = c.gh.Checks.ListCheckRunsForRef(ctx, c.owner, c.name, k.Commit, &github.ListCheckRunsOptions{
 				CheckName: &k.Name, Filter: github.String("all"), ListOptions: github.ListOptions{PerPage: perPage},
 			})
@@ -125,16 +125,15 @@ func (c *Client) fillCheck(ctx context.Context, id int64, k Check) error {
 		output.Text = &text
 	}
 	placed := slices.DeleteFunc(slices.Clone(k.Annotations), func(a Annotation) bool { return a.Path == "" })
-	for rest := placed; ; rest = rest[perUpdate:] {
-		last := len(rest) <= perUpdate
+	for rest := placed; ; rest = rest[annotationChunk:] {
+		last := len(rest) <= annotationChunk
 		o := github.UpdateCheckRunOptions{Name: k.Name, Status: github.String("in_progress")}
 		if last {
 			o.Status, o.Conclusion = github.String("completed"), github.String(conclusion(k.Verdict))
 		}
 		part := output
-		for _, a := range rest[:min(len(rest), perUpdate)] {
-			level := checkLevels[a.Level]
-			line := max(a.Line, 1)
+		for _, a := range rest[:min(len(rest), annotationChunk)] {
+			level, line := checkLevels[a.Level], max(a.Line, 1)
 			part.Annotations = append(part.Annotations, &github.CheckRunAnnotation{
 				Path: &a.Path, StartLine: &line, EndLine: &line, AnnotationLevel: &level, Title: &a.Title, Message: &a.Message,
 			})
@@ -142,7 +141,7 @@ func (c *Client) fillCheck(ctx context.Context, id int64, k Check) error {
 		o.Output = &part
 		// A repeated request would add its annotations again, which is better than
 		// none: the conclusion has to get there.
-		err := c.do(ctx, write, "update check run", needCheck, func(ctx context.Context) error {
+		err := c.do(ctx, writing, "update check run", needCheck, func(ctx context.Context) error {
 			_, _, err := c.gh.Checks.UpdateCheckRun(ctx, c.owner, c.name, id, o)
 			return err
 		})

@@ -137,17 +137,17 @@ func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc
 type kind int
 
 const (
-	read   kind = iota
-	write       // changes something, and repeating it changes nothing more
-	create      // makes a second one when it is repeated
+	reading  kind = iota
+	writing       // changes something, and repeating it changes nothing more
+	creating      // makes a second one when it is repeated
 )
 
 // do sends a request, and sends it again when that makes sense. The doing is what
-// an error says was attempted, the need is the permission for it. A create is not
+// an error says was attempted, the need is the permission for it. What creates is not
 // repeated once the server may have acted on it: that error is errUncertain.
 func (c *Client) do(ctx context.Context, k kind, doing, need string, send func(context.Context) error) error {
 	for n := 1; ; n++ {
-		if k != read {
+		if k != reading {
 			if err := c.space(ctx); err != nil {
 				return fmt.Errorf("%s: %w", doing, err)
 			}
@@ -160,7 +160,7 @@ func (c *Client) do(ctx context.Context, k kind, doing, need string, send func(c
 		f := c.classify(&a, err, need)
 		switch {
 		case ctx.Err() != nil:
-			if k == create && f.maybe {
+			if k == creating && f.maybe {
 				return fmt.Errorf("%s: %w: %w", doing, errUncertain, ctx.Err())
 			}
 			return fmt.Errorf("%s: %w", doing, ctx.Err())
@@ -168,7 +168,7 @@ func (c *Client) do(ctx context.Context, k kind, doing, need string, send func(c
 			if err := c.await(ctx, f.wait); err != nil {
 				return fmt.Errorf("%s: %w: %w", doing, f.err, err)
 			}
-		case k == create && f.maybe:
+		case k == creating && f.maybe:
 			return fmt.Errorf("%s: %w: %w", doing, errUncertain, f.err)
 		case !f.again:
 			return fmt.Errorf("%s: %w", doing, f.err)

@@ -17,26 +17,26 @@ import (
 
 const statusRoute = "POST /repos/{owner}/{repo}/statuses/{sha}"
 
-func (f *scene) status(t *testing.T) error {
+func (f *forgeTest) status(t *testing.T) error {
 	return f.client(t).PostStatus(t.Context(), h1, f.Pulls[7].HeadRepoID != githubtest.RepositoryID, Status{State: StateSuccess})
 }
 
 // sticky#227, danger-js#918: a fork's token. EnricoMi#95, #641: Dependabot's.
 func TestPermission(t *testing.T) {
 	for name, c := range map[string]struct {
-		setup func(*scene)
+		setup func(*forgeTest)
 		cause string
 	}{
-		"plain":      {func(*scene) {}, ""},
-		"fork":       {(*scene).fork, causeFork},
-		"dependabot": {func(f *scene) { f.job.Actor = "dependabot[bot]" }, causeDependabot},
-		"fork, reported by workflow_run": {func(f *scene) {
+		"plain":      {func(*forgeTest) {}, ""},
+		"fork":       {(*forgeTest).fork, causeFork},
+		"dependabot": {func(f *forgeTest) { f.job.Actor = "dependabot[bot]" }, causeDependabot},
+		"fork, reported by workflow_run": {func(f *forgeTest) {
 			f.fork()
 			f.job.Event, f.job.Actor = "workflow_run", "dependabot[bot]"
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.o.Token = githubtest.ReadOnlyToken
 			c.setup(f)
 			client := f.client(t)
@@ -95,7 +95,7 @@ func TestFinal(t *testing.T) {
 		{501, ``, "status 501"},
 	} {
 		t.Run(fmt.Sprint(c.status, c.want), func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.Fault(statusRoute, 0, githubtest.Fault{Status: c.status, Body: c.body})
 			err := f.status(t)
 			if err == nil || !strings.Contains(err.Error(), c.want) || f.Calls(statusRoute) != 1 || len(f.slept) != 0 {
@@ -104,7 +104,7 @@ func TestFinal(t *testing.T) {
 		})
 	}
 	t.Run("hostile message", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(statusRoute, 0, githubtest.Fault{Status: 422, Body: `{"message":"::error::\n\u202e` + strings.Repeat("x", 1000) + `"}`})
 		err := f.status(t)
 		if err == nil || strings.ContainsAny(err.Error(), "\n\u202e") || len(err.Error()) > 300 {
@@ -135,7 +135,7 @@ func TestLimits(t *testing.T) {
 		{"abuse", 403, nil, `{"message":"You have triggered an abuse detection mechanism."}`, time.Minute, 75 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.Fault(statusRoute, 1, githubtest.Fault{Status: c.status, Header: c.header, Body: c.body})
 			if err := f.status(t); err != nil || f.Calls(statusRoute) != 2 {
 				t.Fatalf("%d calls: %v", f.Calls(statusRoute), err)
@@ -146,21 +146,21 @@ func TestLimits(t *testing.T) {
 		})
 	}
 	t.Run("a create is sent again", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(createRoute, 1, githubtest.Fault{Status: 403, Body: `{"message":"secondary rate limit"}`})
 		if got := f.post(t, f.client(t), f.mark("failed"), Commenting{}); got != CommentCreated || f.Calls(createRoute) != 2 {
 			t.Errorf("%s after %d calls", got, f.Calls(createRoute))
 		}
 	})
 	t.Run("more than the timeout", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(statusRoute, 0, githubtest.Fault{Status: 403, Header: http.Header{"Retry-After": {"3600"}}})
 		if err := f.status(t); err == nil || !strings.Contains(err.Error(), "would wait") || len(f.slept) != 0 {
 			t.Errorf("slept %v: %v", f.slept, err)
 		}
 	})
 	t.Run("in all", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(statusRoute, 0, githubtest.Fault{Status: 429})
 		c := f.client(t)
 		for range 3 {
@@ -174,7 +174,7 @@ func TestLimits(t *testing.T) {
 	})
 	// A success that uses up the limit does not stop what follows on this side.
 	t.Run("nothing left", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(statusRoute, 1, githubtest.Fault{Status: 201, Body: `{}`, Header: http.Header{
 			"X-Ratelimit-Limit": {"1000"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"4000000000"}}})
 		c := f.client(t)
@@ -192,7 +192,7 @@ func TestLimits(t *testing.T) {
 func TestServerTrouble(t *testing.T) {
 	for _, fault := range []githubtest.Fault{{Status: 500}, {Status: 502, Body: "<html>"}, {Status: 503}, {Status: 504}, {Drop: true}} {
 		t.Run(fmt.Sprint(fault.Status), func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.Fault(statusRoute, 1, fault)
 			f.Fault(statusRoute, 2, fault)
 			if err := f.status(t); err != nil || f.Calls(statusRoute) != 3 || len(f.Statuses) != 1 {
@@ -201,14 +201,14 @@ func TestServerTrouble(t *testing.T) {
 		})
 	}
 	t.Run("always", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(statusRoute, 0, githubtest.Fault{Status: 503})
 		if err := f.status(t); err == nil || f.Calls(statusRoute) != attempts {
 			t.Errorf("%d calls: %v", f.Calls(statusRoute), err)
 		}
 	})
 	t.Run("hangs", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.o.Timeout = 50 * time.Millisecond
 		f.Fault(statusRoute, 0, githubtest.Fault{Latency: time.Minute})
 		if err := f.status(t); !errors.Is(err, context.DeadlineExceeded) {
@@ -216,7 +216,7 @@ func TestServerTrouble(t *testing.T) {
 		}
 	})
 	t.Run("endless answer", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(pullRoute, 0, githubtest.Fault{Status: 200, Body: `{"title":"` + strings.Repeat("x", maxAnswer) + `"}`})
 		if _, err := f.client(t).pull(t.Context(), 7); err == nil || !strings.Contains(err.Error(), "more than") {
 			t.Errorf("got %v", err)
@@ -226,7 +226,7 @@ func TestServerTrouble(t *testing.T) {
 
 // The token goes to the API and nowhere else, whatever an answer says.
 func TestTokenStays(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("asked elsewhere, with %q", r.Header.Get("Authorization"))
 	}))
@@ -250,7 +250,7 @@ func TestTokenStays(t *testing.T) {
 
 // A repository that was renamed is found on the same host.
 func TestRenamed(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	f.Fault(pullRoute, 1, githubtest.Fault{Status: 301, Header: http.Header{"Location": {f.URL() + "/repos/acme/widgets/pulls/7"}}})
 	if p, err := f.client(t).pull(t.Context(), 7); err != nil || p.Number != 7 {
 		t.Errorf("%+v, %v", p, err)
@@ -258,7 +258,7 @@ func TestRenamed(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	f.Files[m1+":.truegreen/trust.yaml"] = []byte("oidc: []\n")
 	f.Files[m1+":a b/ü#?.txt"] = []byte("x")
 	c := f.client(t)

@@ -18,17 +18,17 @@ const (
 	graphRoute  = "POST /api/graphql"
 )
 
-func (f *scene) mark(verdict string) Mark {
+func (f *forgeTest) mark(verdict string) Mark {
 	return Mark{Key: "default", Head: h1, Run: f.job.RunID, Attempt: f.job.Attempt, Verdict: verdict, Passed: 3, Nonce: strings.Repeat("0", 32)}
 }
 
-func (f *scene) pull() Pull {
+func (f *forgeTest) pull() Pull {
 	return fromEvent(&eventPull{Number: 7, Head: &eventSide{SHA: h1, Repo: &eventRepo{ID: f.Pulls[7].HeadRepoID}}, Base: &eventSide{Repo: &eventRepo{ID: githubtest.RepositoryID}}})
 }
 
 func say(text string) func(*Mark) string { return func(*Mark) string { return text } }
 
-func (f *scene) post(t *testing.T, c *Client, m Mark, how Commenting) Outcome {
+func (f *forgeTest) post(t *testing.T, c *Client, m Mark, how Commenting) Outcome {
 	t.Helper()
 	url, outcome, err := c.PostComment(t.Context(), f.pull(), m, say("by run "+fmt.Sprint(m.Run)), how)
 	if err != nil {
@@ -41,7 +41,7 @@ func (f *scene) post(t *testing.T, c *Client, m Mark, how Commenting) Outcome {
 }
 
 // has tells each comment of ours by its run.
-func (f *scene) has() string {
+func (f *forgeTest) has() string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	var s []string
@@ -57,14 +57,14 @@ func (f *scene) has() string {
 	return strings.Join(s, ", ")
 }
 
-func (f *scene) old(m Mark) *githubtest.Comment {
+func (f *forgeTest) old(m Mark) *githubtest.Comment {
 	k := &githubtest.Comment{ID: int64(len(f.Comments) + 1), Pull: 7, Login: "github-actions[bot]", Type: "Bot", Body: m.String() + "\nold"}
 	f.Comments = append(f.Comments, k)
 	return k
 }
 
 func TestComment(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	c := f.client(t)
 	m := f.mark("failed")
 	if got := f.post(t, c, m, Commenting{}); got != CommentCreated {
@@ -108,7 +108,7 @@ func TestCommentModes(t *testing.T) {
 		{"minimise, red", "failed", h1, "broken", Commenting{Mode: CommentMinimise}, CommentUpdated, "broken:500.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			if c.old != "" {
 				m := f.mark(c.old)
 				m.Run, m.Head = 400, c.oldHead
@@ -121,14 +121,14 @@ func TestCommentModes(t *testing.T) {
 	}
 	// sticky#1082, #990: a hidden comment is found, and shown again when it is red.
 	t.Run("hidden", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.old(f.mark("verified")).Minimized = true
 		if got := f.post(t, f.client(t), f.mark("failed"), Commenting{}); got != CommentUpdated || f.has() != "failed:500.1" {
 			t.Errorf("%s: %s", got, f.has())
 		}
 	})
 	t.Run("unknown", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		for _, how := range []Commenting{{Mode: "append"}, {On: "sometimes"}} {
 			if _, _, err := f.client(t).PostComment(t.Context(), f.pull(), f.mark("failed"), say(""), how); err == nil {
 				t.Errorf("%+v", how)
@@ -144,7 +144,7 @@ func TestCommentModes(t *testing.T) {
 func TestManyComments(t *testing.T) {
 	for _, graphql := range []bool{true, false} {
 		t.Run(fmt.Sprint("graphql ", graphql), func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.ForbidGraphQL = !graphql
 			for i := range 2400 {
 				if i == 1234 {
@@ -169,7 +169,7 @@ func TestManyComments(t *testing.T) {
 func TestForeignMark(t *testing.T) {
 	for _, graphql := range []bool{true, false} {
 		t.Run(fmt.Sprint("graphql ", graphql), func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.ForbidGraphQL = !graphql
 			m := f.mark("verified")
 			m.Run = 1 << 40 // would be newer than any
@@ -192,7 +192,7 @@ func TestForeignMark(t *testing.T) {
 		})
 	}
 	t.Run("unreadable mark of ours", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.old(f.mark("failed")).Body = markPrefix + "default something else -->"
 		if got := f.post(t, f.client(t), f.mark("failed"), Commenting{}); got != CommentUpdated || f.has() != "failed:500.1" {
 			t.Errorf("%s: %s", got, f.has())
@@ -213,7 +213,7 @@ func TestOwnComments(t *testing.T) {
 		{"person without graphql", githubtest.OtherToken, "alice", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.ForbidGraphQL, f.o.Token, f.o.CommentAuthor = !c.graphql, c.token, c.author
 			client := f.client(t)
 			for _, want := range []Outcome{CommentCreated, CommentUpdated} {
@@ -246,7 +246,7 @@ func TestUncertain(t *testing.T) {
 		"half, made":    {githubtest.Fault{Status: 201, After: true, Body: `{"id":`}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.Fault(createRoute, 1, c.fault)
 			if got := f.post(t, f.client(t), f.mark("failed"), Commenting{}); got != CommentCreated || f.has() != "failed:500.1" || f.Calls(createRoute) != c.calls {
 				t.Errorf("%s: %s after %d calls", got, f.has(), f.Calls(createRoute))
@@ -254,7 +254,7 @@ func TestUncertain(t *testing.T) {
 		})
 	}
 	t.Run("always 502", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(createRoute, 0, githubtest.Fault{Status: 502})
 		if _, _, err := f.client(t).PostComment(t.Context(), f.pull(), f.mark("failed"), say(""), Commenting{}); err == nil || f.Calls(createRoute) != attempts {
 			t.Errorf("%d calls: %v", f.Calls(createRoute), err)
@@ -275,7 +275,7 @@ func TestCreateRace(t *testing.T) {
 		"older other last":  {400, true, CommentCreated, "failed:500.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			m := f.mark("verified")
 			m.Run = c.other
 			other := func() {
@@ -294,7 +294,7 @@ func TestCreateRace(t *testing.T) {
 		})
 	}
 	t.Run("two clients", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		second := f.mark("verified")
 		second.Run = 501
 		var got Outcome
@@ -305,7 +305,7 @@ func TestCreateRace(t *testing.T) {
 		}
 	})
 	t.Run("recreate", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		old := f.mark("broken")
 		old.Run = 400
 		f.old(old)
@@ -317,7 +317,7 @@ func TestCreateRace(t *testing.T) {
 		}
 	})
 	t.Run("deleted under it", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.old(f.mark("failed"))
 		f.Fault(editRoute, 1, githubtest.Fault{Before: func() {
 			f.Mu.Lock()
@@ -329,7 +329,7 @@ func TestCreateRace(t *testing.T) {
 		}
 	})
 	t.Run("duplicates from before", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		for range 3 {
 			f.old(f.mark("failed"))
 		}
@@ -359,7 +359,7 @@ func TestOlderRun(t *testing.T) {
 		"later run, old head": {h2, 501, 1, h1, CommentUpdated, true, ""}, // force-pushed back
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.Pulls[7].Head = c.pullHead
 			m := f.mark("verified")
 			m.Head, m.Run, m.Attempt = c.head, c.run, c.attempt
@@ -372,7 +372,7 @@ func TestOlderRun(t *testing.T) {
 	}
 	// occt-wasm#344: the head moves while the comment is posted.
 	t.Run("head moves", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Fault(createRoute, 1, githubtest.Fault{Then: func() {
 			f.Mu.Lock()
 			defer f.Mu.Unlock()
@@ -387,7 +387,7 @@ func TestOlderRun(t *testing.T) {
 
 // ctrf#149, robotframework-reporter#18: the jobs of a matrix have a comment each.
 func TestKeys(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	c := f.client(t)
 	for _, key := range []string{"go", "go.1", "node", "go"} {
 		m := f.mark("verified")
@@ -401,7 +401,7 @@ func TestKeys(t *testing.T) {
 
 // reviewdog#1065, peter-evans#205: too long, when it is made and when it is updated.
 func TestTooLong(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	c := f.client(t)
 	long := say(strings.Repeat("é", 65536))
 	for range 2 {
@@ -417,7 +417,7 @@ func TestTooLong(t *testing.T) {
 
 // ChatGPT-CodeReview#206: writes are a second apart.
 func TestSpacing(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	c := f.client(t)
 	for range 5 {
 		if err := c.PostStatus(t.Context(), h1, false, Status{State: StatePending}); err != nil {

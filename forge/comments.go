@@ -96,7 +96,7 @@ func (c *Client) threadGraphQL(ctx context.Context, number int, key string) (thr
 				} `json:"pullRequest"`
 			} `json:"repository"`
 		}
-		if err := c.graphql(ctx, read, "list comments", threadQuery, variables, &data); err != nil {
+		if err := c.graphql(ctx, reading, "list comments", threadQuery, variables, &data); err != nil {
 			return thread{}, err
 		}
 		if data.Repository == nil || data.Repository.PullRequest == nil {
@@ -130,7 +130,7 @@ func (c *Client) threadREST(ctx context.Context, number int, key string) (thread
 	for range maxComments / perPage {
 		var page []*github.IssueComment
 		var resp *github.Response
-		err := c.do(ctx, read, "list comments", needPulls, func(ctx context.Context) (err error) {
+		err := c.do(ctx, reading, "list comments", needPulls, func(ctx context.Context) (err error) {
 			page, resp, err = c.gh.Issues.ListComments(ctx, c.owner, c.name, number, o)
 			return err
 		})
@@ -204,12 +204,12 @@ func (c *Client) hide(ctx context.Context, k comment, hidden bool) error {
 		query, doing = `mutation($id:ID!){unminimizeComment(input:{subjectId:$id}){clientMutationId}}`, "show comment"
 	}
 	var data struct{}
-	return c.graphql(ctx, write, doing, query, map[string]any{"id": k.node}, &data)
+	return c.graphql(ctx, writing, doing, query, map[string]any{"id": k.node}, &data)
 }
 
 func (c *Client) edit(ctx context.Context, k comment, body string) (comment, error) {
 	var got *github.IssueComment
-	err := c.do(ctx, write, "update comment", needComment, func(ctx context.Context) (err error) {
+	err := c.do(ctx, writing, "update comment", needComment, func(ctx context.Context) (err error) {
 		got, _, err = c.gh.Issues.EditComment(ctx, c.owner, c.name, k.id, &github.IssueComment{Body: &body})
 		return err
 	})
@@ -225,7 +225,7 @@ func (c *Client) edit(ctx context.Context, k comment, body string) (comment, err
 func (c *Client) add(ctx context.Context, number int, m Mark, body string) (comment, error) {
 	for n := 1; ; n++ {
 		var got *github.IssueComment
-		err := c.do(ctx, create, "create comment", needComment, func(ctx context.Context) (err error) {
+		err := c.do(ctx, creating, "create comment", needComment, func(ctx context.Context) (err error) {
 			got, _, err = c.gh.Issues.CreateComment(ctx, c.owner, c.name, number, &github.IssueComment{Body: &body})
 			return err
 		})
@@ -254,7 +254,7 @@ func (c *Client) add(ctx context.Context, number int, m Mark, body string) (comm
 }
 
 func (c *Client) remove(ctx context.Context, k comment) error {
-	err := c.do(ctx, write, "delete comment", needComment, func(ctx context.Context) error {
+	err := c.do(ctx, writing, "delete comment", needComment, func(ctx context.Context) error {
 		_, err := c.gh.Issues.DeleteComment(ctx, c.owner, c.name, k.id)
 		return err
 	})

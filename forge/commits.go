@@ -27,7 +27,7 @@ func (c *Client) commit(ctx context.Context, id string) (commit, error) {
 		return commit{}, fmt.Errorf("%s is not a commit id", quote(id))
 	}
 	var got *github.Commit
-	err := c.do(ctx, read, doing, needContents, func(ctx context.Context) (err error) {
+	err := c.do(ctx, reading, doing, needContents, func(ctx context.Context) (err error) {
 		got, _, err = c.gh.Git.GetCommit(ctx, c.owner, c.name, id)
 		return err
 	})
@@ -56,7 +56,7 @@ func (c *Client) mergeBase(ctx context.Context, base, head string) (string, erro
 	}
 	doing := fmt.Sprintf("compare %s with %s", base, head)
 	var got *github.CommitsComparison
-	err := c.do(ctx, read, doing, needContents, func(ctx context.Context) (err error) {
+	err := c.do(ctx, reading, doing, needContents, func(ctx context.Context) (err error) {
 		// One commit a page: what is between them is not needed.
 		got, _, err = c.gh.Repositories.CompareCommits(ctx, c.owner, c.name, base, head, &github.ListOptions{PerPage: 1})
 		return err
@@ -88,7 +88,7 @@ func (c *Client) ref(ctx context.Context, name string) (id, kind string, err err
 		return "", "", err
 	}
 	var got *github.Reference
-	err = c.do(ctx, read, "read ref "+quote(name), needContents, func(ctx context.Context) (err error) {
+	err = c.do(ctx, reading, "read ref "+quote(name), needContents, func(ctx context.Context) (err error) {
 		got, _, err = c.gh.Git.GetRef(ctx, c.owner, c.name, name)
 		return err
 	})
@@ -125,7 +125,7 @@ func (c *Client) peel(ctx context.Context, id, kind string) (string, error) {
 			return "", fmt.Errorf("a tag of a %s, not of a commit", quote(kind))
 		}
 		var got *github.Tag
-		err := c.do(ctx, read, "read tag "+id, needContents, func(ctx context.Context) (err error) {
+		err := c.do(ctx, reading, "read tag "+id, needContents, func(ctx context.Context) (err error) {
 			got, _, err = c.gh.Git.GetTag(ctx, c.owner, c.name, id)
 			return err
 		})
@@ -155,7 +155,7 @@ func (c *Client) File(ctx context.Context, repository, name, commit string, limi
 	ctx, done := c.bound(ctx)
 	defer done()
 	var file bytes.Buffer
-	err := c.do(ctx, read, doing, needContents, func(ctx context.Context) error {
+	err := c.do(ctx, reading, doing, needContents, func(ctx context.Context) error {
 		file.Reset()
 		return c.raw(ctx, &file, repository, name, commit, limit)
 	})
@@ -205,7 +205,7 @@ var errNotFile = errors.New("not a file, but a folder or a submodule")
 // sees returns nil if the token can read the repository.
 func (c *Client) sees(ctx context.Context, repository, commit string) error {
 	owner, name, _ := strings.Cut(repository, "/")
-	err := c.do(ctx, read, "read commit "+commit, needContents, func(ctx context.Context) error {
+	err := c.do(ctx, reading, "read commit "+commit, needContents, func(ctx context.Context) error {
 		_, _, err := c.gh.Git.GetCommit(ctx, owner, name, commit)
 		return err
 	})

@@ -13,7 +13,7 @@ import (
 const oidcRoute = "GET /oidc"
 
 func TestIDToken(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	env := f.OIDC()
 	getenv := func(name string) string { return env[name] }
 	if !OIDCInReach(getenv) {
@@ -55,7 +55,7 @@ func TestIDTokenRefuses(t *testing.T) {
 		"redirected": {Status: 302, Header: http.Header{"Location": {"http://127.0.0.1:1/"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.Fault(oidcRoute, 0, fault)
 			env := f.OIDC()
 			if token, err := IDToken(t.Context(), func(name string) string { return env[name] }, "a", f.o); err == nil || token != "" || f.Calls(oidcRoute) != 1 {

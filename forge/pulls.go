@@ -74,7 +74,7 @@ func fromEvent(p *eventPull) Pull {
 func (c *Client) pull(ctx context.Context, number int) (found, error) {
 	doing := fmt.Sprintf("read pull request %d", number)
 	var got *github.PullRequest
-	err := c.do(ctx, read, doing, needPulls, func(ctx context.Context) (err error) {
+	err := c.do(ctx, reading, doing, needPulls, func(ctx context.Context) (err error) {
 		got, _, err = c.gh.PullRequests.Get(ctx, c.owner, c.name, number)
 		return err
 	})
@@ -95,7 +95,7 @@ func (c *Client) pull(ctx context.Context, number int) (found, error) {
 // the forge knows, the commit in them.
 func (c *Client) pullsOf(ctx context.Context, commit string) ([]found, error) {
 	var got []*github.PullRequest
-	err := c.do(ctx, read, "list the pull requests of "+commit, needPulls, func(ctx context.Context) (err error) {
+	err := c.do(ctx, reading, "list the pull requests of "+commit, needPulls, func(ctx context.Context) (err error) {
 		got, _, err = c.gh.PullRequests.ListPullRequestsWithCommit(ctx, c.owner, c.name, commit, &github.ListOptions{PerPage: 100})
 		return err
 	})
@@ -106,7 +106,7 @@ func (c *Client) pullsOf(ctx context.Context, commit string) ([]found, error) {
 func (c *Client) pullsFrom(ctx context.Context, owner, branch string) ([]found, error) {
 	o := &github.PullRequestListOptions{State: "open", Head: owner + ":" + branch, ListOptions: github.ListOptions{PerPage: 100}}
 	var got []*github.PullRequest
-	err := c.do(ctx, read, "list the pull requests from "+quote(o.Head), needPulls, func(ctx context.Context) (err error) {
+	err := c.do(ctx, reading, "list the pull requests from "+quote(o.Head), needPulls, func(ctx context.Context) (err error) {
 		got, _, err = c.gh.PullRequests.List(ctx, c.owner, c.name, o)
 		return err
 	})

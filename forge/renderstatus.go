@@ -9,16 +9,15 @@ import (
 
 // Status returns the state and the description of a commit status: success for
 // verified alone, failure for failed, error for unproven and broken. Where nobody
-// acts on the verdict, or nobody attests it, it is pending unless the evidence is
-// broken: a status has no state that is neither good nor bad, and this one is
-// neither green nor red, and meets no required check.
+// acts on the verdict, or nobody attests it, it is neutral unless the evidence
+// is broken.
 func (p *Page) Status() (state, description string) {
 	list := p.facts()
 	switch v := worst(list); {
 	case v == verifier.Verified:
 		state = StateSuccess
 	case v != verifier.Broken && (p.ReportOnly || p.Target.Unattested):
-		state = StatePending
+		state = StateNeutral
 	case v == verifier.Failed:
 		state = StateFailure
 	default:
@@ -31,9 +30,9 @@ func (p *Page) Status() (state, description string) {
 		if p.Target.Unattested {
 			counts = "claimed: " + counts
 		}
-		if d := description + "; " + counts; len([]rune(d)) <= maxDescription {
+		if d := description + "; " + counts; len([]rune(d)) <= maxStatusText {
 			description = d
 		}
 	}
-	return state, cut(OneLine(strings.TrimSpace(description)), maxDescription)
+	return state, cut(OneLine(strings.TrimSpace(description)), maxStatusText)
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/truegreen-dev/truegreen/internal/githubtest"
 )
 
-func (f *scene) target(t *testing.T, event object, o TargetOptions) (Target, error) {
+func (f *forgeTest) target(t *testing.T, event object, o TargetOptions) (Target, error) {
 	t.Helper()
 	return f.client(t).Target(t.Context(), payload(t, event), o)
 }
 
-func (f *scene) mustTarget(t *testing.T, event object, o TargetOptions) Target {
+func (f *forgeTest) mustTarget(t *testing.T, event object, o TargetOptions) Target {
 	t.Helper()
 	got, err := f.target(t, event, o)
 	if err != nil {
@@ -60,21 +60,21 @@ func about(t Target) string {
 
 func TestPullRequest(t *testing.T) {
 	t.Run("merge", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		got := f.mustTarget(t, pullEvent(f.Pulls[7]), TargetOptions{})
 		if want := "commit h1 head h1 tested g1 base m2 policy m2 on main tip m3, #7"; about(got) != want {
 			t.Errorf("got  %s\nwant %s", about(got), want)
 		}
 	})
 	t.Run("head", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		got := f.mustTarget(t, pullEvent(f.Pulls[7]), TargetOptions{Tree: TreeHead})
 		if want := "commit h1 head h1 tested h1 base m1 policy m2 on main tip m3, #7"; about(got) != want {
 			t.Errorf("got  %s\nwant %s", about(got), want)
 		}
 	})
 	t.Run("fork", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.fork()
 		got := f.mustTarget(t, pullEvent(f.Pulls[7]), TargetOptions{})
 		if want := "commit h1 head h1 tested g1 base m2 policy m2 on main tip m3, unattested, #7"; about(got) != want || !got.Pulls[0].Fork {
@@ -82,7 +82,7 @@ func TestPullRequest(t *testing.T) {
 		}
 	})
 	t.Run("deleted fork", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Pulls[7].HeadRepo, f.Pulls[7].HeadRepoID = "", 0
 		got := f.mustTarget(t, pullEvent(f.Pulls[7]), TargetOptions{})
 		if !got.Unattested || !got.Pulls[0].Fork || got.Pulls[0].HeadRepository != "" {
@@ -91,7 +91,7 @@ func TestPullRequest(t *testing.T) {
 	})
 	// tfaction#1174: the head moved since.
 	t.Run("stale", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		event := pullEvent(f.Pulls[7])
 		f.Pulls[7].Head = h2
 		got := f.mustTarget(t, event, TargetOptions{})
@@ -100,14 +100,14 @@ func TestPullRequest(t *testing.T) {
 		}
 	})
 	t.Run("force-pushed base", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Refs["heads/main"] = githubtest.Object{Type: "commit", SHA: m1}
 		if got, err := f.target(t, pullEvent(f.Pulls[7]), TargetOptions{}); err == nil || got.Tested != "" {
 			t.Errorf("a merge onto what is not on the branch: %s, %v", about(got), err)
 		}
 	})
 	t.Run("head, force-pushed base", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.Refs["heads/main"] = githubtest.Object{Type: "commit", SHA: m1}
 		got := f.mustTarget(t, pullEvent(f.Pulls[7]), TargetOptions{Tree: TreeHead})
 		if want := "commit h1 head h1 tested h1 base m1 policy m1 on main tip m1, #7"; about(got) != want || len(got.Notes) != 1 {
@@ -128,7 +128,7 @@ func TestMergeIsChecked(t *testing.T) {
 	} {
 		for _, event := range []string{"pull_request", "pull_request_target"} {
 			t.Run(event+" "+name, func(t *testing.T) {
-				f := newScene(t)
+				f := newForgeTest(t)
 				f.job.Event = event
 				f.Commits[g1] = githubtest.Commit{Tree: tree(g1), Parents: parents}
 				if got, err := f.target(t, pullEvent(f.Pulls[7]), TargetOptions{}); err == nil || got.Commit != "" {
@@ -138,7 +138,7 @@ func TestMergeIsChecked(t *testing.T) {
 		}
 	}
 	t.Run("given", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event = "pull_request_target"
 		f.job.SHA = m2
 		other := sha("other merge")
@@ -155,7 +155,7 @@ func TestMergeIsChecked(t *testing.T) {
 
 func TestPullRequestTarget(t *testing.T) {
 	t.Run("waits for the merge", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event, f.job.SHA = "pull_request_target", m2
 		p := f.Pulls[7]
 		merge, yes := p.Merge, true
@@ -174,7 +174,7 @@ func TestPullRequestTarget(t *testing.T) {
 		}
 	})
 	t.Run("not forever", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event = "pull_request_target"
 		f.Pulls[7].Mergeable = nil
 		if _, err := f.target(t, pullEvent(f.Pulls[7]), TargetOptions{}); err == nil || !strings.Contains(err.Error(), "not made its merge") {
@@ -182,7 +182,7 @@ func TestPullRequestTarget(t *testing.T) {
 		}
 	})
 	t.Run("conflict", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event = "pull_request_target"
 		no := false
 		f.Pulls[7].Mergeable = &no // and Merge is the one from before
@@ -191,7 +191,7 @@ func TestPullRequestTarget(t *testing.T) {
 		}
 	})
 	t.Run("head moved", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event = "pull_request_target"
 		event := pullEvent(f.Pulls[7])
 		f.Pulls[7].Head = h2
@@ -200,7 +200,7 @@ func TestPullRequestTarget(t *testing.T) {
 		}
 	})
 	t.Run("fork", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event = "pull_request_target"
 		f.fork()
 		if got := f.mustTarget(t, pullEvent(f.Pulls[7]), TargetOptions{}); got.Unattested {
@@ -221,7 +221,7 @@ func TestMergeGroup(t *testing.T) {
 		h2: "commit g1 head g1 tested g1 base h2 policy m3 on release/v1 tip m3", // behind another group
 	} {
 		t.Run(want, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.job.Event = "merge_group"
 			f.Refs["heads/release/v1"] = githubtest.Object{Type: "commit", SHA: m3}
 			got := f.mustTarget(t, event(base), TargetOptions{})
@@ -256,7 +256,7 @@ func TestPush(t *testing.T) {
 		{"annotated tag", "refs/tags/v1", zero, sha("tag"), false, "commit m2 head m2 tested m2 base none policy m3 on main tip m3, base open", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			delete(f.Pulls, 7)
 			f.job.Event, f.job.SHA, f.job.Ref, f.job.Protected = "push", c.after, c.ref, c.protected
 			f.Refs["heads/release"] = githubtest.Object{Type: "commit", SHA: m2}
@@ -274,7 +274,7 @@ func TestPush(t *testing.T) {
 		})
 	}
 	t.Run("several pull requests", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event = "push"
 		second, closed, forked, behind := *f.Pulls[7], *f.Pulls[7], *f.Pulls[7], *f.Pulls[7]
 		second.Number, closed.Number, forked.Number, behind.Number = 8, 9, 10, 11
@@ -313,7 +313,7 @@ func TestWorkflowRun(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		setup  func(f *scene)
+		setup  func(f *forgeTest)
 		run    func(run object)
 		o      TargetOptions
 		want   string
@@ -323,27 +323,27 @@ func TestWorkflowRun(t *testing.T) {
 	}{
 		{name: "named by the event", run: named, want: found},
 		// runner#3444: forks are not named.
-		{name: "fork, by its branch", setup: (*scene).fork, run: func(run object) { run["head_repository"] = mallory }, want: found},
+		{name: "fork, by its branch", setup: (*forgeTest).fork, run: func(run object) { run["head_repository"] = mallory }, want: found},
 		{name: "by its commit", run: func(run object) { run["head_branch"] = "renamed" }, want: found},
-		{name: "deleted fork", setup: func(f *scene) { f.Pulls[7].HeadRepo, f.Pulls[7].HeadRepoID = "", 0 },
+		{name: "deleted fork", setup: func(f *forgeTest) { f.Pulls[7].HeadRepo, f.Pulls[7].HeadRepoID = "", 0 },
 			run: func(run object) { run["head_repository"] = nil }, want: found, noteOf: "gone"},
 		// larksuite/cli#170: an artifact may name any pull request.
-		{name: "hint that is right", setup: func(f *scene) {
+		{name: "hint that is right", setup: func(f *forgeTest) {
 			f.Commits[h1] = githubtest.Commit{Tree: tree(h1), Parents: []string{m1}}
 			f.hideLists()
 		},
 			o: TargetOptions{Hint: 7}, want: found},
-		{name: "forged hint, other head", setup: func(f *scene) { f.Pulls[7].Head = h2; f.hideLists() }, o: TargetOptions{Hint: 7}, err: "does not confirm"},
-		{name: "forged hint, other repository", setup: func(f *scene) { f.hideLists() },
+		{name: "forged hint, other head", setup: func(f *forgeTest) { f.Pulls[7].Head = h2; f.hideLists() }, o: TargetOptions{Hint: 7}, err: "does not confirm"},
+		{name: "forged hint, other repository", setup: func(f *forgeTest) { f.hideLists() },
 			run: func(run object) { run["head_repository"] = mallory }, o: TargetOptions{Hint: 7}, err: "does not confirm"},
-		{name: "forged hint, no such number", setup: func(f *scene) { f.hideLists() }, o: TargetOptions{Hint: 99}, err: "does not confirm"},
+		{name: "forged hint, no such number", setup: func(f *forgeTest) { f.hideLists() }, o: TargetOptions{Hint: 99}, err: "does not confirm"},
 		{name: "same branch and head, other repository", run: func(run object) { run["head_repository"] = mallory }, want: none},
-		{name: "closed", setup: func(f *scene) { f.Pulls[7].Closed = true }, run: named, want: none, noteOf: "closed"},
-		{name: "stale", setup: func(f *scene) { f.Pulls[7].Head = h2 }, run: named,
+		{name: "closed", setup: func(f *forgeTest) { f.Pulls[7].Closed = true }, run: named, want: none, noteOf: "closed"},
+		{name: "stale", setup: func(f *forgeTest) { f.Pulls[7].Head = h2 }, run: named,
 			want: found + " stale", noteOf: h2},
-		{name: "two of one head", setup: func(f *scene) { f.second("main") }, want: found + ", #8"},
+		{name: "two of one head", setup: func(f *forgeTest) { f.second("main") }, want: found + ", #8"},
 		// The second one goes where the policy is weak.
-		{name: "two of one head into two branches", setup: func(f *scene) {
+		{name: "two of one head into two branches", setup: func(f *forgeTest) {
 			f.second("weak")
 			f.Pulls[5] = f.Pulls[8]
 			f.Pulls[5].Number = 5
@@ -358,7 +358,7 @@ func TestWorkflowRun(t *testing.T) {
 		{name: "of a push", run: func(run object) { run["event"] = "push" }, want: none},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.job.Event, f.job.SHA = "workflow_run", m3
 			if c.setup != nil {
 				c.setup(f)
@@ -386,14 +386,14 @@ func TestWorkflowRun(t *testing.T) {
 }
 
 // hideLists makes the API know no pull request by branch or commit.
-func (f *scene) hideLists() {
+func (f *forgeTest) hideLists() {
 	for _, route := range []string{"GET /repos/{owner}/{repo}/pulls", "GET /repos/{owner}/{repo}/commits/{sha}/pulls"} {
 		f.Fault(route, 0, githubtest.Fault{Status: 200, Body: "[]"})
 	}
 }
 
 // second adds pull request 8 of the same head into a branch.
-func (f *scene) second(branch string) {
+func (f *forgeTest) second(branch string) {
 	p := *f.Pulls[7]
 	p.Number, p.BaseBranch = 8, branch
 	f.Pulls[8] = &p
@@ -407,7 +407,7 @@ func TestOtherEvents(t *testing.T) {
 		{"workflow_dispatch", object{"inputs": object{"A": "b", "a": "c"}}}, {"schedule", nil}, {"issue_comment", nil}, {"release", object{"release": object{"tag_name": "v1"}}},
 	} {
 		t.Run(c.event, func(t *testing.T) {
-			f := newScene(t)
+			f := newForgeTest(t)
 			f.job.Event, f.job.SHA = c.event, m2
 			f.Refs["tags/v1"] = githubtest.Object{Type: "tag", SHA: sha("outer")}
 			f.Tags[sha("outer")] = githubtest.Object{Type: "tag", SHA: sha("inner")}
@@ -422,7 +422,7 @@ func TestOtherEvents(t *testing.T) {
 		})
 	}
 	t.Run("tags of tags of tags", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event = "release"
 		f.Refs["tags/v1"] = githubtest.Object{Type: "tag", SHA: sha("loop")}
 		f.Tags[sha("loop")] = githubtest.Object{Type: "tag", SHA: sha("loop")}
@@ -431,7 +431,7 @@ func TestOtherEvents(t *testing.T) {
 		}
 	})
 	t.Run("no branch is the default", func(t *testing.T) {
-		f := newScene(t)
+		f := newForgeTest(t)
 		f.job.Event = "schedule"
 		if _, err := f.target(t, object{}, TargetOptions{}); !errors.Is(err, errMissing) {
 			t.Errorf("got %v", err)
@@ -441,7 +441,7 @@ func TestOtherEvents(t *testing.T) {
 
 // gitea#36024: no GraphQL, no check runs, and no more of commits than events say.
 func TestGitea(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	f.job.API, f.job.GraphQL, f.job.SHA = f.GiteaURL(), "", h1
 	f.o.CommentAuthor = "github-actions[bot]"
 	got, err := f.target(t, pullEvent(f.Pulls[7]), TargetOptions{})
@@ -472,7 +472,7 @@ func TestGitea(t *testing.T) {
 }
 
 func TestTargetOptions(t *testing.T) {
-	f := newScene(t)
+	f := newForgeTest(t)
 	for _, o := range []TargetOptions{{Tree: "base"}, {Tested: "HEAD"}} {
 		if _, err := f.target(t, pullEvent(f.Pulls[7]), o); err == nil {
 			t.Errorf("%+v", o)

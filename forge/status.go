@@ -11,15 +11,18 @@ import (
 // StatusContext is the name of the status where no other is given.
 const StatusContext = "truegreen"
 
-// maxDescription is what a forge keeps of a description, in characters.
-const maxDescription = 140
+// maxStatusText is what a forge keeps of a description, in characters.
+const maxStatusText = 140
 
-// The states of a [Status]; see [Page.Status].
+// The states of a [Status]. A forge has none that is neither good nor bad, so
+// neutral is shown as pending: it is not red, and branch protection that asks for
+// the status does not take it for success.
 const (
 	StatePending = "pending"
 	StateSuccess = "success"
 	StateFailure = "failure"
 	StateError   = "error"
+	StateNeutral = "neutral"
 )
 
 // A Status is a line below a commit.
@@ -40,6 +43,8 @@ func (c *Client) PostStatus(ctx context.Context, commit string, fork bool, s Sta
 	}
 	switch s.State {
 	case StatePending, StateSuccess, StateFailure, StateError:
+	case StateNeutral:
+		s.State = StatePending
 	default:
 		return fmt.Errorf("status: state %s", quote(s.State))
 	}
@@ -48,20 +53,20 @@ func (c *Client) PostStatus(ctx context.Context, commit string, fork bool, s Sta
 	}
 	ctx, done := c.bound(ctx)
 	defer done()
-	description := cutRunes(s.Description, maxDescription)
+	description := clipRunes(s.Description, maxStatusText)
 	post := &github.RepoStatus{State: &s.State, Context: &s.Context, Description: &description}
 	if s.URL != "" {
 		post.TargetURL = &s.URL
 	}
-	err := c.do(ctx, write, "set status", needStatus, func(ctx context.Context) error {
+	err := c.do(ctx, writing, "set status", needStatus, func(ctx context.Context) error {
 		_, _, err := c.gh.Repositories.CreateStatus(ctx, c.owner, c.name, commit, post)
 		return err
 	})
 	return c.explain(err, fork)
 }
 
-// cutRunes cuts s so that at most n characters remain, the ellipsis included.
-func cutRunes(s string, n int) string {
+// clipRunes cuts s so that at most n characters remain, the ellipsis included.
+func clipRunes(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}

@@ -136,6 +136,11 @@ var rules = []rule{
 		why:   "libraries know neither the command line nor where they are used",
 	},
 	{
+		of:    []string{"cmd/truegreen", "verifier", "verifier/runner", "forge"},
+		never: []string{"./internal/githubtest", "github.com/getkin/kin-openapi/openapi3"},
+		why:   "the fake of a forge is for tests",
+	},
+	{
 		of:    []string{"forge"},
 		never: []string{"./sandbox", "./verifier/runner", "./store"},
 		why:   "what speaks to the forge shows verified reports and runs nothing",
@@ -204,6 +209,11 @@ func TestDependencies(t *testing.T) {
 		"verifier": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
 			module + "/internal/strictjson", module + "/receipts", module + "/bundle", module + "/verifier/source",
+		},
+		"forge": {
+			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
+			"github.com/google/go-github/v60", "github.com/google/go-querystring",
+			module + "/internal/strictjson", module + "/receipts", module + "/bundle", module + "/verifier",
 		},
 		"verifier/source":     {"golang.org/x/mod"},
 		"sandbox":             {"golang.org/x/sys"},
