@@ -16,23 +16,25 @@ import (
 func ReadJob(getenv func(string) string) (Job, error) {
 	e := environment{get: getenv}
 	j := Job{
-		Server:       e.address("GITHUB_SERVER_URL"),
-		API:          e.address("GITHUB_API_URL"),
-		Repository:   e.matches("GITHUB_REPOSITORY", repositoryName, "owner/name"),
-		RepositoryID: e.number("GITHUB_REPOSITORY_ID"),
-		Event:        e.matches("GITHUB_EVENT_NAME", eventName, "the name of an event"),
-		RunID:        e.number("GITHUB_RUN_ID"),
-		SHA:          e.matches("GITHUB_SHA", commitID, "a commit id"),
-		Ref:          getenv("GITHUB_REF"),
-		Protected:    getenv("GITHUB_REF_PROTECTED") == "true",
-		Actor:        getenv("GITHUB_ACTOR"),
-		Workflow:     getenv("GITHUB_WORKFLOW"),
+		Server:     e.address("GITHUB_SERVER_URL"),
+		API:        e.address("GITHUB_API_URL"),
+		Repository: e.matches("GITHUB_REPOSITORY", repositoryName, "owner/name"),
+		Event:      e.matches("GITHUB_EVENT_NAME", eventName, "the name of an event"),
+		RunID:      e.number("GITHUB_RUN_ID"),
+		SHA:        e.matches("GITHUB_SHA", commitID, "a commit id"),
+		Ref:        getenv("GITHUB_REF"),
+		Protected:  getenv("GITHUB_REF_PROTECTED") == "true",
+		Actor:      getenv("GITHUB_ACTOR"),
+		Workflow:   getenv("GITHUB_WORKFLOW"),
 	}
 	// A platform that does not count attempts has made the first one.
 	if getenv("GITHUB_RUN_ATTEMPT") == "" {
 		j.Attempt = 1
 	} else {
 		j.Attempt = int(e.number("GITHUB_RUN_ATTEMPT"))
+	}
+	if getenv("GITHUB_REPOSITORY_ID") != "" { // see Complete
+		j.RepositoryID = e.number("GITHUB_REPOSITORY_ID")
 	}
 	if !j.Gitea() && getenv("GITHUB_GRAPHQL_URL") != "" {
 		j.GraphQL = e.address("GITHUB_GRAPHQL_URL")

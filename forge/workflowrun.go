@@ -21,6 +21,7 @@ func (r *resolution) workflowRun() error {
 	}
 	// The file of the workflow that ran the tests came with the patch.
 	r.Unattested = true
+	r.Run, r.RunAttempt = run.ID, max(run.Attempt, 1)
 	switch run.Event {
 	case "pull_request":
 	case "pull_request_target":
