@@ -384,8 +384,8 @@ func (r *resolution) gitea() error {
 	switch r.job.Event {
 	case "pull_request", "pull_request_target":
 		e := r.event.PullRequest
-		if e.Base.Repo.ID != r.job.RepositoryID {
-			return fmt.Errorf("pull request %d is into repository %d, and the job is of %d", e.Number, e.Base.Repo.ID, r.job.RepositoryID)
+		if e.Base.Repo.FullName != r.job.Repository {
+			return fmt.Errorf("pull request %d is into %s, and the job is of %s", e.Number, quote(e.Base.Repo.FullName), r.job.Repository)
 		}
 		p := fromEvent(e)
 		r.Pulls = []Pull{p}

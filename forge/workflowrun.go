@@ -160,7 +160,7 @@ func (s *pullSet) confirm(number int, source string) error {
 	case why == "":
 		f.Head = s.run.HeadSHA
 		s.fresh = append(s.fresh, f.Pull)
-	case f.Stale && source != "an artifact":
+	case f.Stale:
 		s.r.note("pull request %d has another head by now: %s", number, f.Head)
 		f.Head = s.run.HeadSHA
 		s.stale = append(s.stale, f.Pull)
