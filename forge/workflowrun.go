@@ -169,3 +169,10 @@ func (s *pullSet) confirm(number int, source string) error {
 	}
 	return nil
 }
+
+// allowed reports whether a run of that workflow may be reported on.
+func (o TargetOptions) allowed(path string) bool {
+	// The path may carry the ref that it was read at.
+	path, _, _ = strings.Cut(path, "@")
+	return len(o.Workflows) == 0 || slices.Contains(o.Workflows, path)
+}
