@@ -39,6 +39,10 @@ func ReadJob(getenv func(string) string) (Job, error) {
 	if !j.Gitea() && getenv("GITHUB_GRAPHQL_URL") != "" {
 		j.GraphQL = e.address("GITHUB_GRAPHQL_URL")
 	}
+	// Older ones of Gitea know the repository by its name alone, and so do we there.
+	if !j.Gitea() || getenv("GITHUB_REPOSITORY_ID") != "" {
+		j.RepositoryID = e.number("GITHUB_REPOSITORY_ID")
+	}
 	if e.err != nil {
 		return Job{}, fmt.Errorf("environment: %w", e.err)
 	}

@@ -161,7 +161,7 @@ func (s *pullSet) confirm(number int, source string) error {
 	case why == "":
 		f.Head = s.run.HeadSHA
 		s.fresh = append(s.fresh, f.Pull)
-	case f.Stale && source != "an artifact":
+	case f.Stale:
 		s.r.note("pull request %d has another head by now: %s", number, f.Head)
 		f.Head = s.run.HeadSHA
 		s.stale = append(s.stale, f.Pull)
@@ -169,4 +169,11 @@ func (s *pullSet) confirm(number int, source string) error {
 		s.r.note("%s names pull request %d, but %s", source, number, why)
 	}
 	return nil
+}
+
+// allowed reports whether a run of that workflow may be reported on.
+func (o TargetOptions) allowed(path string) bool {
+	// The path may carry the ref that it was read at.
+	path, _, _ = strings.Cut(path, "@")
+	return len(o.Workflows) == 0 || slices.Contains(o.Workflows, path)
 }
