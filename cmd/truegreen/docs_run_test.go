@@ -13,6 +13,7 @@ import (
 var notRun = map[string]string{
 	"go install github.com/truegreen-dev/truegreen/cmd/truegreen@latest": "it needs the network",
 	"go build -o truegreen ./cmd/truegreen":                              "the go command builds the program for this test; the rest runs all tests",
+	"truegreen trust update":                                             "it needs the network",
 	"go tool gotestsum ./...":                                            "it runs this test",
 }
 
@@ -25,6 +26,7 @@ func TestDocCommands(t *testing.T) {
 		"README.md":             func(*docSession) {},
 		"CONTRIBUTING.md":       func(*docSession) {},
 		"docs/configuration.md": func(*docSession) {},
+		"docs/trust.md":         trustToken,
 		"docs/verify-by-hand.md": func(s *docSession) {
 			needTools(s.t, "tar", "zstd", "sha256sum", "python3")
 			s.sh(`truegreen run --sign ~/.ssh/id_ed25519 --out evidence.tar.zst
