@@ -117,6 +117,8 @@ func TestUnpackRefuses(t *testing.T) {
 		"twice":           archive(t, ok, ok),
 		"case":            archive(t, ok, entry{name: "E.tar.zst"}),
 		"case of sidecar": archive(t, ok, entry{name: "e.sig"}, entry{name: "e.SIG"}),
+		"sidecar twice":   archive(t, ok, entry{name: "e.sig"}, entry{name: "e.sig"}),
+		"second is bad":   archive(t, ok, entry{name: "e.sig", text: "sig", raw: func(h *zip.FileHeader) { h.CRC32 = 1 }}),
 		"other file":      archive(t, ok, entry{name: "README.md"}),
 		"other sidecar":   archive(t, ok, entry{name: "f.oidc"}),
 		"sidecar's name":  archive(t, ok, entry{name: "e.tar.zst.oidc"}),
@@ -170,6 +172,36 @@ func TestUnpackRefuses(t *testing.T) {
 		if err != nil && strings.ContainsAny(err.Error(), "\x00\u202e") {
 			t.Errorf("%s: %q", name, err)
 		}
+	}
+}
+
+// A counter counts what is read.
+type counter struct {
+	*bytes.Reader
+	n int
+}
+
+func (c *counter) ReadAt(p []byte, off int64) (int, error) {
+	c.n += len(p)
+	return c.Reader.ReadAt(p, off)
+}
+
+// A directory is not read to its end to find that it is too long.
+func TestUnpackReadsLittle(t *testing.T) {
+	t.Parallel()
+	var many []entry
+	for i := range 50_000 {
+		many = append(many, entry{name: fmt.Sprintf("n%d", i), raw: func(*zip.FileHeader) {}})
+	}
+	b := archive(t, many...)
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	c := &counter{Reader: bytes.NewReader(b)}
+	if _, err := Unpack(c, int64(len(b)), root, ArchiveLimits{}); !errors.Is(err, ErrArchive) || c.n > maxDirectory+4096 {
+		t.Errorf("read %d of %d bytes: %v", c.n, len(b), err)
 	}
 }
 

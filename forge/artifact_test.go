@@ -45,6 +45,12 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%q: %+v, %v", name, a, err)
 		}
 	}
+	// A forge that does not filter, as the older ones do not.
+	f.Fault("GET /repos/{owner}/{repo}/actions/runs/{run}/artifacts", f.Calls("GET /repos/{owner}/{repo}/actions/runs/{run}/artifacts")+1,
+		githubtest.Fault{Status: 200, Body: `{"artifacts":[{"id":8,"name":"other"}]}`})
+	if a, err := c.Artifact(t.Context(), 500, "receipts-0"); !errors.Is(err, ErrNoArtifact) {
+		t.Errorf("not filtered: %+v, %v", a, err)
+	}
 	if a, err := c.ArtifactByID(t.Context(), 500, 1001); err != nil || a.Name != "receipts-1" {
 		t.Errorf("by id: %+v, %v", a, err)
 	}

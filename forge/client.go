@@ -130,8 +130,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 // bound bounds a call of an exported method; the outermost bound is the one that
 // counts.
 func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Value(endKey{}).(time.Time); !ok {
+		ctx = context.WithValue(ctx, endKey{}, c.o.Now().Add(c.o.Timeout))
+	}
 	return context.WithTimeout(ctx, c.o.Timeout)
 }
+
+// endKey is of when a call is over, by the client's clock.
+type endKey struct{}
 
 // A kind of request says how often it may be sent.
 type kind int
@@ -205,11 +211,13 @@ func (c *Client) space(ctx context.Context) error {
 	return nil
 }
 
-// await waits, unless the client has waited too long already.
+// await waits, unless the call would be over before, or the client has waited too
+// long already.
 func (c *Client) await(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
 	total := c.waited + d
-	if total > c.o.Timeout {
+	end, ok := ctx.Value(endKey{}).(time.Time)
+	if total > c.o.Timeout || ok && c.o.Now().Add(d).After(end) {
 		c.mu.Unlock()
 		return fmt.Errorf("would wait %s more, and the limit is %s in all", d.Round(time.Second), c.o.Timeout)
 	}

@@ -159,6 +159,13 @@ func TestLimits(t *testing.T) {
 			t.Errorf("slept %v: %v", f.slept, err)
 		}
 	})
+	t.Run("of one call", func(t *testing.T) {
+		f := newForgeTest(t)
+		f.Fault(statusRoute, 1, githubtest.Fault{Status: 429, Header: http.Header{"Retry-After": {"50"}}, Before: func() { f.sleep(t.Context(), 80*time.Second) }})
+		if err := f.status(t); err == nil || !strings.Contains(err.Error(), "would wait") || f.Calls(statusRoute) != 1 {
+			t.Errorf("%d calls: %v", f.Calls(statusRoute), err)
+		}
+	})
 	t.Run("in all", func(t *testing.T) {
 		f := newForgeTest(t)
 		f.Fault(statusRoute, 0, githubtest.Fault{Status: 429})

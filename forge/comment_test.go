@@ -176,6 +176,7 @@ func TestForeignMark(t *testing.T) {
 			f.Comments = []*githubtest.Comment{
 				{ID: 1, Pull: 7, Login: "mallory", Type: "User", Body: m.String() + "\nforged"},
 				{ID: 2, Pull: 7, Login: "github-actions", Type: "User", Body: m.String() + "\nforged"},
+				{ID: 6, Pull: 7, Login: "someone", Type: "Bot", Body: m.String() + "\nforged"},
 				{ID: 3, Pull: 7, Login: "other[bot]", Type: "Bot", Body: m.String() + "\nforged"},
 				{ID: 4, Pull: 7, Login: "github-actions[bot]", Type: "Bot", Body: "quoted:\n" + m.String()},
 				{ID: 5, Pull: 7, Login: "github-actions[bot]", Type: "Bot", Body: " " + m.String()},
@@ -191,6 +192,14 @@ func TestForeignMark(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a person with a bot's login", func(t *testing.T) {
+		f := newForgeTest(t)
+		f.ForbidGraphQL = true
+		f.old(f.mark("failed")).Type = "User"
+		if got := f.post(t, f.client(t), f.mark("failed"), Commenting{}); got != CommentCreated {
+			t.Errorf("%s: %s", got, f.has())
+		}
+	})
 	t.Run("unreadable mark of ours", func(t *testing.T) {
 		f := newForgeTest(t)
 		f.old(f.mark("failed")).Body = markPrefix + "default something else -->"
@@ -253,6 +262,19 @@ func TestUncertain(t *testing.T) {
 			}
 		})
 	}
+	t.Run("502, and another job's is there", func(t *testing.T) {
+		f := newForgeTest(t)
+		other := f.mark("verified")
+		other.Run = 400
+		f.Fault(createRoute, 1, githubtest.Fault{Status: 502, Before: func() {
+			f.Mu.Lock()
+			defer f.Mu.Unlock()
+			f.old(other)
+		}})
+		if got := f.post(t, f.client(t), f.mark("failed"), Commenting{}); got != CommentUpdated || f.has() != "failed:500.1" {
+			t.Errorf("%s: %s", got, f.has())
+		}
+	})
 	t.Run("always 502", func(t *testing.T) {
 		f := newForgeTest(t)
 		f.Fault(createRoute, 0, githubtest.Fault{Status: 502})

@@ -16,17 +16,16 @@ import (
 func ReadJob(getenv func(string) string) (Job, error) {
 	e := environment{get: getenv}
 	j := Job{
-		Server:       e.address("GITHUB_SERVER_URL"),
-		API:          e.address("GITHUB_API_URL"),
-		Repository:   e.matches("GITHUB_REPOSITORY", repositoryName, "owner/name"),
-		RepositoryID: e.number("GITHUB_REPOSITORY_ID"),
-		Event:        e.matches("GITHUB_EVENT_NAME", eventName, "the name of an event"),
-		RunID:        e.number("GITHUB_RUN_ID"),
-		SHA:          e.matches("GITHUB_SHA", commitID, "a commit id"),
-		Ref:          getenv("GITHUB_REF"),
-		Protected:    getenv("GITHUB_REF_PROTECTED") == "true",
-		Actor:        getenv("GITHUB_ACTOR"),
-		Workflow:     getenv("GITHUB_WORKFLOW"),
+		Server:     e.address("GITHUB_SERVER_URL"),
+		API:        e.address("GITHUB_API_URL"),
+		Repository: e.matches("GITHUB_REPOSITORY", repositoryName, "owner/name"),
+		Event:      e.matches("GITHUB_EVENT_NAME", eventName, "the name of an event"),
+		RunID:      e.number("GITHUB_RUN_ID"),
+		SHA:        e.matches("GITHUB_SHA", commitID, "a commit id"),
+		Ref:        getenv("GITHUB_REF"),
+		Protected:  getenv("GITHUB_REF_PROTECTED") == "true",
+		Actor:      getenv("GITHUB_ACTOR"),
+		Workflow:   getenv("GITHUB_WORKFLOW"),
 	}
 	// A platform that does not count attempts has made the first one.
 	if getenv("GITHUB_RUN_ATTEMPT") == "" {
@@ -34,8 +33,15 @@ func ReadJob(getenv func(string) string) (Job, error) {
 	} else {
 		j.Attempt = int(e.number("GITHUB_RUN_ATTEMPT"))
 	}
+	if getenv("GITHUB_REPOSITORY_ID") != "" { // see Complete
+		j.RepositoryID = e.number("GITHUB_REPOSITORY_ID")
+	}
 	if !j.Gitea() && getenv("GITHUB_GRAPHQL_URL") != "" {
 		j.GraphQL = e.address("GITHUB_GRAPHQL_URL")
+	}
+	// Older ones of Gitea know the repository by its name alone, and so do we there.
+	if !j.Gitea() || getenv("GITHUB_REPOSITORY_ID") != "" {
+		j.RepositoryID = e.number("GITHUB_REPOSITORY_ID")
 	}
 	if e.err != nil {
 		return Job{}, fmt.Errorf("environment: %w", e.err)

@@ -43,6 +43,7 @@ type eventRepo struct {
 	ID            int64  `json:"id"`
 	FullName      string `json:"full_name"`
 	DefaultBranch string `json:"default_branch"`
+	Private       bool   `json:"private"`
 }
 
 // name is FullName of a repository that may be gone.
@@ -82,6 +83,7 @@ type eventGroup struct {
 
 type eventRun struct {
 	ID             int64       `json:"id"`
+	Attempt        int         `json:"run_attempt"`
 	Event          string      `json:"event"`
 	Path           string      `json:"path"`
 	HeadSHA        string      `json:"head_sha"`
@@ -221,6 +223,8 @@ func (r *eventRun) check() error {
 	switch {
 	case r.ID <= 0 || r.ID > maxInteger:
 		return missing("workflow_run.id")
+	case r.Attempt < 0 || r.Attempt > maxInteger:
+		return missing("workflow_run.run_attempt")
 	case r.Event == "":
 		return missing("workflow_run.event")
 	}

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,4 +109,22 @@ func requestToken(ctx context.Context, u *url.URL, bearer string, o Options) (to
 		return "", false, errors.New("answer: not a token")
 	}
 	return got.Value, false, nil
+}
+
+// TokenExpiry returns when a token ceases to be a bearer token. It is read without a
+// check of the signature, as nothing is trusted because of it.
+func TokenExpiry(token string) (time.Time, error) {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	var claims struct {
+		Expires int64 `json:"exp"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &claims)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("id token: %w", err)
+	}
+	return time.Unix(claims.Expires, 0), nil
 }

@@ -12,9 +12,9 @@ import (
 // outputs are the names that a step of ours may set. A later step believes what it
 // finds under them, so nothing else is ever written.
 var outputs = map[string]bool{
-	"verdict": true, "exit-code": true, "reasons": true, "passed": true, "failed": true, "skipped": true,
-	"bundle": true, "bundle-sha256": true, "seal": true, "tested": true, "base": true, "head": true,
-	"report": true, "summary-file": true, "comment-url": true, "check-url": true, "reported": true,
+	"verdict": true, "reasons": true, "tests-passed": true, "tests-failed": true, "tests-skipped": true,
+	"bundle-path": true, "bundle-sha256": true, "sidecar-path": true, "seal": true, "tested": true,
+	"comment-url": true, "reported": true,
 }
 
 // maxOutput bounds one value. All of a job's outputs share a mebibyte.

@@ -48,12 +48,12 @@ func TestOutputInjection(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	attack := "x\n_GitHubActionsFileCommandDelimeter_\nverdict=verified\nverdict<<EOF\nverified\nEOF"
-	for name, value := range map[string]string{"verdict": "failed", "reasons": attack, "base": ""} {
+	for name, value := range map[string]string{"verdict": "failed", "reasons": attack, "tested": ""} {
 		if err := WriteOutput(&b, rand.Reader, name, value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := readOutputs(t, b.String()); got["verdict"] != "failed" || got["reasons"] != attack || got["base"] != "" || len(got) != 3 {
+	if got := readOutputs(t, b.String()); got["verdict"] != "failed" || got["reasons"] != attack || got["tested"] != "" || len(got) != 3 {
 		t.Errorf("got %q", got)
 	}
 	b.Reset()

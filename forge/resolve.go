@@ -2,9 +2,7 @@ package forge
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -29,10 +27,6 @@ const (
 	TreeMerge = "merge"
 	TreeHead  = "head"
 )
-
-// ErrNoCommit says that an event leaves no commit to speak of, such as the
-// deletion of a branch.
-var ErrNoCommit = errors.New("nothing was pushed: the ref was deleted")
 
 // Target says what a bundle has to be about, from the event of the job and what
 // the API says, and where its report goes.
@@ -277,139 +271,4 @@ func (r *resolution) defaultBranch() (string, error) {
 		return repo.DefaultBranch, checkRef("repository.default_branch", repo.DefaultBranch)
 	}
 	return "", missing("repository.default_branch")
-}
-
-func (r *resolution) push() error {
-	if zeroID.MatchString(r.event.After) {
-		return ErrNoCommit
-	}
-	branch, isBranch := strings.CutPrefix(r.event.Ref, "refs/heads/")
-	if !isBranch {
-		kind := "commit"
-		if strings.HasPrefix(r.event.Ref, "refs/tags/") {
-			kind = "tag"
-		}
-		id, err := r.pushedTag(kind)
-		if err != nil {
-			return err
-		}
-		return r.alone(id)
-	}
-	r.Commit, r.Head, r.Tested = r.event.After, r.event.After, r.event.After
-	if err := r.pushBase(branch); err != nil {
-		return err
-	}
-	all, err := r.pullsOf(r.ctx, r.Head)
-	if err != nil {
-		// The status and the summary need no pull request.
-		r.note("which pull requests have this head could not be asked: %v", err)
-		return nil
-	}
-	for _, f := range all {
-		if f.Head == r.Head && f.HeadRepositoryID == r.job.RepositoryID && len(r.Pulls) < maxPulls {
-			r.Pulls = append(r.Pulls, f.Pull)
-		}
-	}
-	return nil
-}
-
-// pushedTag returns the commit of what was pushed: of a tag, after may be the id of
-// the tag's own object.
-func (r *resolution) pushedTag(kind string) (string, error) {
-	if kind == "commit" {
-		return r.event.After, nil
-	}
-	if _, err := r.commit(r.ctx, r.event.After); err == nil {
-		return r.event.After, nil
-	} else if !unknown(err) {
-		return "", err
-	}
-	return r.peel(r.ctx, r.event.After, kind)
-}
-
-// pushBase finds what a push starts from. That is what the branch was before, if
-// the push goes on from there; after a force-push it is where the two part; and for
-// a new branch, or one whose past is gone, where it leaves the default branch.
-func (r *resolution) pushBase(branch string) error {
-	trunk, err := r.defaultBranch()
-	if err != nil {
-		return err
-	}
-	before := r.event.Before
-	if !zeroID.MatchString(before) {
-		base, err := r.mergeBase(r.ctx, before, r.Head)
-		switch {
-		case err != nil && !unknown(err):
-			return err
-		case err != nil:
-			r.note("the forge does not know what the branch was before, %s", before)
-			before = ""
-		default:
-			if base != before {
-				r.note("the push replaced commits: %s was not an ancestor", before)
-			}
-			r.Base, r.BaseKnown = base, true
-		}
-	} else {
-		before = ""
-	}
-	// What was on a branch before the push is its own policy only if the branch is
-	// one that takes rights to change.
-	if before != "" && (branch == trunk || r.job.Protected) {
-		if _, err := r.protected(branch, before); err != nil {
-			return err
-		}
-		if r.Policy != before {
-			// The tip is what was pushed, or follows it: that would judge itself.
-			r.Policy = r.Base
-		}
-		return nil
-	}
-	if _, err := r.protected(trunk, ""); err != nil {
-		return err
-	}
-	if r.Base == "" {
-		base, err := r.mergeBase(r.ctx, r.Tip, r.Head)
-		if err != nil && !unknown(err) {
-			return err
-		}
-		r.Base, r.BaseKnown = base, base != "" && base != r.Head
-	}
-	return nil
-}
-
-// gitea resolves what Gitea's events say by themselves: its API has no comparison
-// that names a common ancestor, and its runs of a pull request are of the head.
-func (r *resolution) gitea() error {
-	switch r.job.Event {
-	case "pull_request", "pull_request_target":
-		e := r.event.PullRequest
-		if e.Base.Repo.ID != r.job.RepositoryID {
-			return fmt.Errorf("pull request %d is into repository %d, and the job is of %d", e.Number, e.Base.Repo.ID, r.job.RepositoryID)
-		}
-		p := fromEvent(e)
-		r.Pulls = []Pull{p}
-		r.Commit, r.Policy, r.Branch = p.Head, p.Base, p.BaseBranch
-		r.Unattested = p.Fork && r.job.Event == "pull_request"
-	case "push":
-		if zeroID.MatchString(r.event.After) {
-			return ErrNoCommit
-		}
-		r.Commit, r.Branch = r.event.After, strings.TrimPrefix(r.event.Ref, "refs/heads/")
-		if !zeroID.MatchString(r.event.Before) {
-			r.Policy = r.event.Before
-		}
-	default:
-		r.Commit = r.job.SHA
-	}
-	r.Head, r.Tested = r.Commit, r.Commit
-	r.note("this forge does not say where branches part: the base is not checked")
-	return nil
-}
-
-// allowed reports whether a run of that workflow may be reported on.
-func (o TargetOptions) allowed(path string) bool {
-	// The path may carry the ref that it was read at.
-	path, _, _ = strings.Cut(path, "@")
-	return len(o.Workflows) == 0 || slices.Contains(o.Workflows, path)
 }

@@ -49,6 +49,10 @@ type Target struct {
 	Tip    string // commit of that branch now: Policy, or a descendant
 	// BaseKnown says that Base is the one that the bundle must have.
 	BaseKnown bool
+	// Run is the run whose artifact holds the bundle, and RunAttempt which attempt of
+	// it: those that a workflow_run event is about; 0: the job's own.
+	Run        int64
+	RunAttempt int
 	// Unattested says that the tests ran by a workflow that the patch can change,
 	// without a platform's word: the best report on them is unproven.
 	Unattested bool

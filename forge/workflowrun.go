@@ -21,6 +21,7 @@ func (r *resolution) workflowRun() error {
 	}
 	// The file of the workflow that ran the tests came with the patch.
 	r.Unattested = true
+	r.Run, r.RunAttempt = run.ID, max(run.Attempt, 1)
 	switch run.Event {
 	case "pull_request":
 	case "pull_request_target":
@@ -160,7 +161,7 @@ func (s *pullSet) confirm(number int, source string) error {
 	case why == "":
 		f.Head = s.run.HeadSHA
 		s.fresh = append(s.fresh, f.Pull)
-	case f.Stale && source != "an artifact":
+	case f.Stale:
 		s.r.note("pull request %d has another head by now: %s", number, f.Head)
 		f.Head = s.run.HeadSHA
 		s.stale = append(s.stale, f.Pull)
@@ -168,4 +169,11 @@ func (s *pullSet) confirm(number int, source string) error {
 		s.r.note("%s names pull request %d, but %s", source, number, why)
 	}
 	return nil
+}
+
+// allowed reports whether a run of that workflow may be reported on.
+func (o TargetOptions) allowed(path string) bool {
+	// The path may carry the ref that it was read at.
+	path, _, _ = strings.Cut(path, "@")
+	return len(o.Workflows) == 0 || slices.Contains(o.Workflows, path)
 }

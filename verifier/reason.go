@@ -83,6 +83,7 @@ const (
 	CallsMismatch   Code = "calls-mismatch"
 	EvidenceBroken  Code = "judgement-differs"
 	ImportBroken    Code = "import-broken"
+	UnsafeArchive   Code = "unsafe-archive"
 	// Broken: the bytes contradict an anchor or what the caller expects.
 	MACMismatch      Code = "mac-mismatch"
 	SignatureInvalid Code = "signature-invalid"
@@ -127,6 +128,8 @@ const (
 	NothingToRun     Code = "nothing-to-run"
 	BadConfig        Code = "bad-config"
 	IsolationRefused Code = "isolation-refused"
+	OIDCBeside       Code = "oidc-beside-tests"
+	ForgeFailed      Code = "forge-unavailable"
 	KeyUnsafe        Code = "key-unsafe"
 	DiskFull         Code = "disk-full"
 	HostileTree      Code = "hostile-tree"
@@ -157,6 +160,7 @@ func Causes() []Cause {
 		{CallsMismatch, Broken, "The calls in the log are not the planned ones.", "A test was left out, repeated or exchanged. Do not trust the bundle."},
 		{EvidenceBroken, Broken, "The evidence document is not what the captured output gives when it is read again.", "A summary was changed, or another version of truegreen reads reports differently: verify with the version that made the bundle."},
 		{ImportBroken, Broken, "The bundle says that the run on the base is taken from an earlier run, and the earlier run's bundle, which is part of it, is not sound, or is about another repository, tree, command or environment.", "The evidence was pieced together. Do not trust the bundle; truegreen run --fresh takes nothing from earlier runs."},
+		{UnsafeArchive, Broken, "The artifact that should hold the bundle is one that no honest upload is: several bundles, other files, links, paths that lead elsewhere, or more than the limits.", "Treat it, and the run that left it, as hostile."},
 		{MACMismatch, Broken, "The seal's MAC is not the one that the given key makes.", "The seal was changed, or the key is another one. Pass the key that sealed the bundle."},
 		{SignatureInvalid, Broken, "A signature does not verify over the seal.", "The seal or the signature was changed. Get both again from their origin."},
 		{WrongPatch, Broken, "The bundle is about another repository, head or tree than the one asked for.", "Verify the bundle that was made for this patch."},
@@ -200,6 +204,8 @@ func Causes() []Cause {
 		{NothingToRun, "", "No test command is configured at the base, and none was detected.", "Add .truegreen.yaml (truegreen init writes one), or give the command behind --."},
 		{BadConfig, "", "The configuration at the base does not parse.", "Mend the line that the message names."},
 		{IsolationRefused, "", "This host cannot isolate the tests as the policy asks.", "truegreen doctor says what would fix it."},
+		{OIDCBeside, "", "Tests would run in a job that can ask for OIDC tokens, with so little isolation that they might ask as well.", "Take id-token: write from the job that runs tests and give it to one that runs no code of the project. Or ask for isolation level 3."},
+		{ForgeFailed, "", "The forge did not say what the bundle has to be about, or gave another answer than its API has.", "The detail says what was asked. Where a permission is missing, it names the lines of the workflow that give it; else run the job again."},
 		{KeyUnsafe, "", "A key file can be read by others, or does not hold a key.", "chmod 600 the file, or make a new key with truegreen key init."},
 		{DiskFull, "", "The disk is full.", "Free space where the state directory and the output are."},
 		{HostileTree, "", "A tree holds a path that cannot be written safely, such as one below .git.", "Treat the patch as hostile."},

@@ -35,6 +35,15 @@ type report struct {
 	sound    bool // nothing contradicts itself: the facts may be shown
 }
 
+// NoBundle returns the report where there is no bundle that could be read, and why:
+// a code that is broken, or else [NoEvidence].
+func NoBundle(code Code, detail string) Report {
+	if c, err := CauseOf(code); err != nil || c.Verdict != Broken {
+		code = NoEvidence
+	}
+	return Report{&report{reasons: []Reason{{Code: code, Detail: detail}}}}
+}
+
 // Verdict returns the worst that a reason of the report says. A reason that has
 // no verdict of its own leaves the report unproven: only one without reasons is
 // verified.

@@ -21,7 +21,7 @@ import (
 func main() {
 	sandbox.Child()     // a stage of a sandbox, or the process that signs
 	conformance.Child() // a part of the self-test of the sandbox
-	hideEnvironment(len(os.Args) > 1 && os.Args[1] == "run")
+	hideEnvironment(len(os.Args) > 1 && (os.Args[1] == "run" || os.Args[1] == "ci" && os.Getenv("INPUT_MODE") == modeRun))
 	os.Exit(run(os.Args[1:]))
 }
 
@@ -98,7 +98,7 @@ Every exit code but 0 comes with the reasons; docs/reasons.md explains each.`,
 	}
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.runCommand(), a.verifyCommand(), a.inspectCommand(), a.extractCommand(), a.proveCommand(), a.exportCommand(),
+		a.runCommand(), a.verifyCommand(), a.inspectCommand(), a.extractCommand(), a.proveCommand(), a.exportCommand(), a.ciCommand(),
 		a.initCommand(), a.keyCommand(), a.trustCommand(), a.doctorCommand(), a.demoCommand(), a.selftestCommand(), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

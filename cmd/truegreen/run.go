@@ -80,25 +80,41 @@ Uncommitted changes are not part of a patch.`,
 }
 
 func (a *app) runRun(ctx context.Context, f *runFlags) error {
+	if err := a.setUpRun(f); err != nil {
+		return err
+	}
 	o := &f.o
-	o.Now, o.Getenv, o.Environ, o.Program = time.Now, a.getenv, os.Environ(), programVersion()
-	var err error
-	if o.State, err = a.state(); err != nil {
-		return err
-	}
-	if err := f.check(); err != nil {
-		return err
-	}
 	if f.dryRun {
 		return a.dryRun(ctx, o)
 	}
-	anchor, err := a.runKey(o)
+	done, anchor, err := a.makeRun(ctx, f)
 	if err != nil {
 		return err
 	}
+	defer done.Close()
+	return a.reportRun(o, done, anchor)
+}
+
+// setUpRun fills in what a run gets of this process.
+func (a *app) setUpRun(f *runFlags) (err error) {
+	o := &f.o
+	o.CanMint = forge.OIDCInReach(a.getenv)
+	o.Now, o.Getenv, o.Environ, o.Program = time.Now, a.getenv, os.Environ(), programVersion()
+	if o.State, err = a.state(); err != nil {
+		return err
+	}
+	return f.check()
+}
+
+// makeRun makes a run, and returns how to get the key that its bundle is verified with.
+func (a *app) makeRun(ctx context.Context, f *runFlags) (_ runner.Done, anchor func() (verifier.KeyAnchor, error), err error) {
+	o := &f.o
+	if anchor, err = a.runKey(o); err != nil {
+		return runner.Done{}, nil, err
+	}
 	if f.sign != "" {
 		if o.Sign, o.Signer, err = a.signer(f.sign); err != nil {
-			return err
+			return runner.Done{}, nil, err
 		}
 	}
 	ctx, stop := a.interruptible(ctx)
@@ -108,13 +124,12 @@ func (a *app) runRun(ctx context.Context, f *runFlags) error {
 	done, err := runner.Run(ctx, *o)
 	p.close()
 	if err != nil {
-		return beforeSeal(ctx, err)
+		return runner.Done{}, nil, beforeSeal(ctx, err)
 	}
-	defer done.Close()
 	// Only now, when every process of the tested code is gone, does this process
 	// read the key.
 	a.recover(o)
-	return a.reportRun(o, done, anchor)
+	return done, anchor, nil
 }
 
 // beforeSeal says of an error that an interrupt brought about that it did.
@@ -229,23 +244,9 @@ func (a *app) recover(o *runner.Options) {
 
 // reportRun verifies the bundle that a run has made and prints the report.
 func (a *app) reportRun(run *runner.Options, done runner.Done, anchor func() (verifier.KeyAnchor, error)) error {
-	key, err := anchor()
+	report, err := a.verifyRun(run, done, anchor)
 	if err != nil {
 		return err
-	}
-	f, size, err := openBundle(done.Bundle)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	o := done.Expect
-	o.Keys, o.AllowCommand, o.Now = []verifier.KeyAnchor{key}, true, time.Now()
-	report, err := verifier.Verify(f, size, o)
-	if err != nil {
-		return err
-	}
-	if err := runner.Remember(*run, done.Bundle, report); err != nil { // the next run makes its results again
-		fmt.Fprintf(a.err, "truegreen: %s\n", oneLine(err.Error()))
 	}
 	if a.json {
 		if err := a.printJSON(struct {
@@ -260,6 +261,29 @@ func (a *app) reportRun(run *runner.Options, done runner.Done, anchor func() (ve
 		fmt.Fprintf(a.out, "  bundle    %s\n", oneLine(done.Bundle))
 	}
 	return exitWith(report)
+}
+
+// verifyRun verifies the bundle that a run has made.
+func (a *app) verifyRun(run *runner.Options, done runner.Done, anchor func() (verifier.KeyAnchor, error)) (verifier.Report, error) {
+	key, err := anchor()
+	if err != nil {
+		return verifier.Report{}, err
+	}
+	f, size, err := openBundle(done.Bundle)
+	if err != nil {
+		return verifier.Report{}, err
+	}
+	defer f.Close()
+	o := done.Expect
+	o.Keys, o.AllowCommand, o.Now = []verifier.KeyAnchor{key}, true, time.Now()
+	report, err := verifier.Verify(f, size, o)
+	if err != nil {
+		return verifier.Report{}, err
+	}
+	if err := runner.Remember(*run, done.Bundle, report); err != nil { // the next run makes its results again
+		fmt.Fprintf(a.err, "truegreen: %s\n", oneLine(err.Error()))
+	}
+	return report, nil
 }
 
 // openBundle opens a file that has a size. What is not one, a pipe for example,

@@ -217,6 +217,25 @@ func (r *Repository) Base(ctx context.Context, head Commit, explicit string) (Ba
 	return Base{}, &RepositoryError{Code: verifier.UnknownRevision, What: "head and " + branch + " have no commit in common", Fix: "name the base with --base"}
 }
 
+// ontoBase finds where head leaves the revision that it is to land on.
+func (r *Repository) ontoBase(ctx context.Context, head Commit, onto string) (Base, error) {
+	c, err := r.Resolve(ctx, onto)
+	if err != nil {
+		return Base{}, err
+	}
+	id, err := r.mergeBase(ctx, head.ID, c.ID)
+	switch {
+	case err != nil:
+		return Base{}, err
+	case id != "":
+		c, err = r.Resolve(ctx, id)
+		return Base{c, "merge base with " + strconv.Quote(onto), true}, err
+	case r.shallow:
+		return Base{}, r.shallowError("the merge base with "+onto+" is not in this shallow clone", "git fetch --unshallow origin")
+	}
+	return Base{}, &RepositoryError{Code: verifier.UnknownRevision, What: "head and " + onto + " have no commit in common"}
+}
+
 func (r *Repository) firstParent(ctx context.Context, head Commit, why string, protected bool) (Base, error) {
 	if len(head.Parents) == 0 {
 		return r.EmptyBase("head is a root commit"), nil

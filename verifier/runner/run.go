@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -21,9 +22,12 @@ import (
 // Options say what to run and where the evidence goes.
 type Options struct {
 	Repo       string   // a folder in the repository
+	Name       string   // of the repository in the patch document, host/path; "": as its origin says
 	Base, Head string   // revisions; "" is the default: see [Repository.Base], HEAD
+	Onto       string   // instead of Base: a revision, the merge base with which is the base
 	Merge      string   // revision of a merge of the head into the base, whose tree is tested in place of the head's
 	Command    []string // instead of what the base configures or shows
+	CanMint    bool     // a step of this job can have the platform sign in its name: tests need level 3 then
 	HeadOnly   bool     // leave the base out: there is nothing to compare with then
 	Evidence   int      // level of evidence to try for, where it is above the configuration's
 	MinLevel   int      // least isolation, beside the configuration's own
@@ -67,6 +71,7 @@ type Event struct {
 type Done struct {
 	Bundle string // path
 	Seal   []byte // text
+	Tested string // commit whose tree was tested
 	// Expect is what the bundle must be about, as this run resolved it.
 	Expect verifier.Options
 
@@ -95,6 +100,10 @@ func Run(ctx context.Context, o Options) (Done, error) {
 		return Done{}, err
 	}
 	j := &job{Selection: s, o: o, cleaning: new(sync.WaitGroup)}
+	if level := j.minLevel(); o.CanMint && level < int(sandbox.LevelNamespaces) {
+		s.Close()
+		return Done{}, &SelectError{verifier.OIDCBeside, fmt.Errorf("a step of this job can ask for OIDC tokens, and the policy lets tests run at isolation level %d; %d is the least here", level, sandbox.LevelNamespaces)}
+	}
 	if s.Dirty != "" {
 		j.progress("note", "uncommitted changes are not part of the patch: "+s.Dirty, false)
 	}
@@ -458,7 +467,7 @@ func (j *job) seal(outcome, why string) (Done, error) {
 	}
 	j.progress("seal", path, true)
 	config, err := j.Config.Document()
-	return Done{Bundle: path, Seal: text, cleaning: j.cleaning, Expect: verifier.Options{
+	return Done{Bundle: path, Seal: text, Tested: cmp.Or(j.Merge, j.Head.ID), cleaning: j.cleaning, Expect: verifier.Options{
 		Repository: j.Repository(), Base: j.Base.ID, NoBase: j.Base.ID == "", Head: j.Head.ID, Tree: j.Head.Tree, Config: config,
 		PolicySource: "resolved by this run",
 	}}, err

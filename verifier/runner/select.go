@@ -37,6 +37,9 @@ func Select(ctx context.Context, o Options) (*Selection, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Name != "" {
+		repo.name = o.Name
+	}
 	s := &Selection{repo: repo}
 	if err := s.resolve(ctx, o); err != nil {
 		repo.Close()
@@ -131,6 +134,9 @@ func (s *Selection) merge(ctx context.Context, o Options) (string, error) {
 // base returns the base, which a repository can declare to be the empty tree
 // for clones that end before it.
 func (s *Selection) base(ctx context.Context, o Options, head Listing) (Base, error) {
+	if o.Onto != "" {
+		return s.repo.ontoBase(ctx, s.Head, o.Onto)
+	}
 	base, err := s.repo.Base(ctx, s.Head, o.Base)
 	var repoErr *RepositoryError
 	if err == nil || o.Base != "" || !errors.As(err, &repoErr) || repoErr.Code != verifier.ShallowClone {

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/truegreen-dev/truegreen/forge"
+	"github.com/truegreen-dev/truegreen/verifier"
+)
+
+func (a *app) ciCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "ci", Short: "Be the step of a GitHub Actions job that action.yml describes", Args: cobra.NoArgs,
+		Long: `ci is what the GitHub Action runs. It takes the action's inputs from variables
+such as INPUT_MODE and INPUT_BUNDLE_SHA256, the job and its event from those that
+GitHub sets, and writes the action's outputs. docs/recipes.md has workflows.
+
+  run     test the patch of the event in a sandbox, and write a bundle
+  seal    verify a bundle, and sign its seal with this job's OIDC token
+  verify  verify a bundle for the event
+  report  verify it, and show it on the pull request
+  gate    verify it for a release`,
+		Example: "  INPUT_MODE=verify INPUT_BUNDLE=evidence truegreen ci",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.ci(cmd.Context()) },
+	}
+}
+
+// The modes of the action.
+const (
+	modeRun    = "run"
+	modeSeal   = "seal"
+	modeVerify = "verify"
+	modeReport = "report"
+	modeGate   = "gate"
+)
+
+// ciInputs are the inputs of the action.
+type ciInputs struct {
+	mode, bundle, bundleSHA256, seal, artifact, output, tree, tested, evidence string
+	key, author, status                                                        string
+	workflows                                                                  []string
+	comment                                                                    forge.Commenting
+	isolation                                                                  int
+	enforce, checkRun, strict, discloseNow                                     bool
+	maxAge                                                                     time.Duration
+	token                                                                      string
+}
+
+// A ciStep is one step of a job.
+type ciStep struct {
+	*app
+	in     ciInputs
+	job    forge.Job
+	event  []byte
+	client *forge.Client
+}
+
+func (a *app) ci(ctx context.Context) error {
+	fmt.Fprintf(a.out, "truegreen %s, %s\n", version(), oneLine(cmp.Or(a.getenv("TRUEGREEN_FROM"), "of this machine")))
+	s := &ciStep{app: a}
+	if err := s.open(); err != nil {
+		return err
+	}
+	var err error
+	switch s.in.mode {
+	case modeRun:
+		err = s.run(ctx)
+	case modeSeal:
+		err = s.seal(ctx)
+	default:
+		err = s.verify(ctx)
+	}
+	if err == nil || s.in.enforce {
+		return err
+	}
+	code := exitCode(2)
+	if !errors.As(err, &code) {
+		code = exitCode(a.fail(err))
+	}
+	fmt.Fprintf(a.out, "::notice title=truegreen: report only::This step would have ended with exit code %d. The input enforce is false.\n", code)
+	return nil
+}
+
+// open reads inputs, job and event.
+func (s *ciStep) open() error {
+	if err := s.inputs(); err != nil {
+		return err
+	}
+	var err error
+	if s.job, err = forge.ReadJob(s.getenv); err != nil {
+		return usage("this is no job of GitHub Actions: %v", err)
+	}
+	f, err := os.Open(s.getenv("GITHUB_EVENT_PATH"))
+	if err != nil {
+		return usage("GITHUB_EVENT_PATH: %v", err)
+	}
+	defer f.Close()
+	if s.event, err = forge.ReadEvent(f); err != nil {
+		return usage("%v", err)
+	}
+	if err := s.job.Complete(s.event); err != nil {
+		return usage("%v", err)
+	}
+	if s.in.mode == modeRun {
+		return nil // which asks nobody
+	}
+	if s.client, err = forge.NewClient(s.job, forge.Options{Token: s.in.token, CommentAuthor: s.in.author, UserAgent: "truegreen/" + version()}); err != nil {
+		return usage("%v", err)
+	}
+	return nil
+}
+
+// inputs reads the inputs. GitHub passes none to a composite action by itself: what
+// action.yml does not map is "".
+func (s *ciStep) inputs() error {
+	r := inputReader{get: s.getenv}
+	in := &s.in
+	in.mode = r.oneOf("mode", "", modeRun, modeSeal, modeVerify, modeReport, modeGate)
+	in.bundle, in.artifact, in.output = r.text("bundle"), r.text("artifact"), r.text("output")
+	in.bundleSHA256, in.seal = r.digest("bundle-sha256"), r.digest("seal")
+	in.tree = r.oneOf("tree", forge.TreeMerge, forge.TreeHead)
+	in.tested, in.evidence = r.text("tested"), r.text("evidence")
+	in.workflows = strings.Fields(r.text("workflows"))
+	in.key, in.author, in.status = cmp.Or(r.text("comment-key"), "default"), r.text("comment-author"), r.text("status")
+	in.comment.Mode = r.oneOf("comment", forge.CommentUpdate, forge.CommentRecreate, forge.CommentMinimise, forge.CommentOff)
+	in.comment.On = r.oneOf("comment-on", forge.OnAlways, forge.OnFailure, forge.OnChange)
+	in.isolation = r.number("isolation")
+	in.enforce = r.oneOf("enforce", "true", "false") == "true"
+	in.checkRun = r.oneOf("check-run", "false", "true") == "true"
+	in.strict = r.oneOf("strict-report", "false", "true") == "true"
+	in.discloseNow = r.oneOf("oidc-disclose", "auto", "now") == "now"
+	in.maxAge = r.duration("max-age")
+	in.token = r.text("github-token")
+	if r.err != nil {
+		return r.err
+	}
+	switch {
+	case in.mode == modeRun && in.bundle != "":
+		return usage("input bundle: mode run makes one")
+	case in.mode != modeRun && (in.bundle == "") == (in.artifact == ""):
+		return usage("mode %s: want one of the inputs bundle and artifact", in.mode)
+	case in.artifact != "" && (s.getenv("GITHUB_EVENT_NAME") != "workflow_run" || len(in.workflows) == 0):
+		return usage("input artifact: it is for the event workflow_run, and goes with workflows")
+	case in.artifact != "" && in.mode == modeSeal:
+		return usage("input artifact: what another run left is not sealed")
+	}
+	return checkLevel(in.isolation)
+}
+
+// An inputReader keeps the first error.
+type inputReader struct {
+	get func(string) string
+	err error
+}
+
+func (r *inputReader) text(name string) string {
+	return r.get("INPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+}
+
+func (r *inputReader) fail(name, format string, args ...any) {
+	if r.err == nil {
+		r.err = usage("input %s: %s", name, fmt.Sprintf(format, args...))
+	}
+}
+
+// oneOf reads a word; the first is the default, "" for none.
+func (r *inputReader) oneOf(name string, words ...string) string {
+	v := cmp.Or(r.text(name), words[0])
+	if v == "" || !slices.Contains(words, v) {
+		r.fail(name, "%q is none of %s", v, strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", "))
+	}
+	return v
+}
+
+func (r *inputReader) number(name string) int {
+	n, err := strconv.Atoi(cmp.Or(r.text(name), "0"))
+	if err != nil {
+		r.fail(name, "%q is no number", r.text(name))
+	}
+	return n
+}
+
+func (r *inputReader) duration(name string) time.Duration {
+	d, err := time.ParseDuration(cmp.Or(r.text(name), "0"))
+	if err != nil || d < 0 {
+		r.fail(name, "%q is no duration such as 720h", r.text(name))
+	}
+	return d
+}
+
+func (r *inputReader) digest(name string) string {
+	v := r.text(name)
+	if v != "" && (len(v) != 64 || !isObjectID(v)) {
+		r.fail(name, "%q is not a SHA-256 in 64 lower-case hexadecimal digits", v)
+	}
+	return v
+}
+
+// repository is the name that patches of the job's repository have.
+func (s *ciStep) repository() string {
+	_, host, _ := strings.Cut(s.job.Server, "://")
+	return host + "/" + s.job.Repository
+}
+
+// forgeError is the error of a forge that could not be asked.
+func forgeError(err error) error {
+	var no *forge.PermissionError
+	if errors.As(err, &no) {
+		err = fmt.Errorf("%w\n%s", err, no.Fix())
+	}
+	return &codeError{verifier.ForgeFailed, err}
+}
+
+// run makes a run of the event's patch.
+func (s *ciStep) run(ctx context.Context) error {
+	c, err := s.job.Checkout(s.event, s.in.tree, s.in.tested)
+	if err != nil {
+		return usage("%v", err)
+	}
+	f := runFlags{evidence: s.in.evidence}
+	o := &f.o
+	o.Repo, o.Name = cmp.Or(s.getenv("GITHUB_WORKSPACE"), "."), s.repository()
+	o.Head, o.Base, o.Onto, o.Merge = c.Head, c.Base, c.Onto, c.Merge
+	o.MinLevel, o.Attempt = s.in.isolation, s.job.Attempt
+	dir := cmp.Or(s.in.output, filepath.Join(s.getenv("RUNNER_TEMP"), "truegreen-evidence"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	o.Out = filepath.Join(dir, fmt.Sprintf("truegreen-%s-a%d.tar.zst", short(c.Head), s.job.Attempt))
+	if err := s.setUpRun(&f); err != nil {
+		return err
+	}
+	if o.CanMint {
+		fmt.Fprintln(s.out, "::warning title=truegreen: oidc-beside-tests::This job can ask for OIDC tokens. Take id-token: write from it: only a job that runs no code of the project should sign.")
+	}
+	done, anchor, err := s.makeRun(ctx, &f)
+	if err != nil {
+		return err
+	}
+	defer done.Close()
+	report, err := s.verifyRun(o, done, anchor)
+	if err != nil {
+		return err
+	}
+	sum, err := fileSHA256(done.Bundle)
+	if err != nil {
+		return err
+	}
+	out := reported(report)
+	out["bundle-path"], out["bundle-sha256"], out["tested"] = done.Bundle, sum, done.Tested
+	if err := s.outputs(out); err != nil {
+		return err
+	}
+	page := s.page(forge.Target{Commit: o.Head, Head: o.Head, Tested: done.Tested}, forge.Section{Report: report, File: filepath.Base(done.Bundle), SHA256: sum})
+	if err := s.log(page); err != nil {
+		return err
+	}
+	s.annotate(page)
+	return exitWith(report)
+}
