@@ -122,6 +122,16 @@ func (f newFile) write(root *os.Root) error {
 	return root.Rename(tmp, path)
 }
 
+// writeNew writes a file that does not exist.
+func writeNew(path, text string) error {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return newFile{filepath.Base(path), text}.write(root)
+}
+
 // configExamples are keys that have a default, to be taken out of their comments.
 const configExamples = `
 # evidence:
