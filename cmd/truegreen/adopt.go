@@ -151,12 +151,16 @@ func nextSteps(p recipes.Place, o initOptions) []string {
 	if o.forks {
 		in += " and truegreen-forks.yml"
 	}
+	checks := `the check "truegreen / gate"`
+	if o.forks {
+		checks = `the checks "truegreen / gate" and "truegreen-forks / gate"`
+	}
 	return append(steps,
 		fmt.Sprintf("pin GitHub's keys in %s: truegreen trust update", verifier.KeysFile),
 		"add what your tests need to job run in "+in,
 		"to watch before it blocks, put enforce: false below each mode: in "+in,
 		fmt.Sprintf("review all of it and commit it to %s: it counts there and nowhere else", p.Branch),
-		fmt.Sprintf("make \"truegreen / gate\" a required check of %s", p.Branch),
+		fmt.Sprintf("require %s on %s", checks, p.Branch),
 		fmt.Sprintf("to trust seals that people make with their SSH keys, list them in %s: docs/trust.md", verifier.SignersFile),
 	)
 }

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -364,7 +365,7 @@ func TestRules(t *testing.T) {
 		{"attempt", jobs, "truegreen-run-a${{ github.run_attempt }}", "truegreen-run"},
 		{"token-beside-code", jobs, "- id: seal\n", "- run: make\n      - id: seal\n"},
 		{"token-beside-code", jobs, "contents: read # the commits", "id-token: write # why not"},
-		{"skipped-gate", jobs, "if: ${{ always() }}", "if: ${{ success() }}"},
+		{"skipped-gate", jobs, "if: ${{ always() && ", "if: ${{ success() && "},
 		{"skipped-gate", jobs, "needs: [run, seal, report]", "needs: [run, seal]"},
 	} {
 		text := workflow(t, Place{}, c.recipe)
@@ -425,6 +426,85 @@ func TestActionInputs(t *testing.T) {
 	for _, s := range list {
 		if at(s, "run") != nil && value(s, "shell") == "" {
 			t.Errorf("a script without a shell: %s", value(s, "run"))
+		}
+	}
+}
+
+// TestCheckNames: a check that is skipped hides a red one of the same name, so no two
+// workflows make checks of one name (ai-agents#4499).
+func TestCheckNames(t *testing.T) {
+	t.Parallel()
+	parse := func(name string) *workflowFile {
+		w, err := parseWorkflow(name, workflow(t, Place{}, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	checkName := func(id string, job *yaml.Node) string { return cmp.Or(value(job, "name"), id) }
+	by := map[string]string{}
+	add := func(check, recipe string) {
+		if by[check] != "" {
+			t.Errorf("%s and %s both make the check %q", by[check], recipe, check)
+		}
+		by[check] = recipe
+	}
+	for _, recipe := range recipeNames(t) {
+		w := parse(recipe)
+		if w.hasTrigger("workflow_call") {
+			continue // its checks are its caller's
+		}
+		for id, job := range w.jobs() {
+			uses := value(job, "uses")
+			if uses == "" {
+				// Whoever looks at a pull request sees the workflow's name too, but a rule
+				// for required checks knows the job's alone.
+				if name := checkName(id, job); strings.Contains(name, "gate") {
+					add(name, recipe)
+				}
+				continue
+			}
+			for called, inner := range parse("truegreen-jobs.yml").jobs() {
+				add(checkName(id, job)+" / "+checkName(called, inner), recipe)
+			}
+		}
+	}
+	for _, want := range []string{"truegreen / gate", "truegreen-forks / gate"} {
+		if by[want] == "" {
+			t.Errorf("nothing makes the check %q", want)
+		}
+	}
+}
+
+// TestForks: a pull request from a fork is tested by one workflow alone, and no required
+// check is left without an answer: not in the merge queue, and not for a fork.
+func TestForks(t *testing.T) {
+	t.Parallel()
+	const own = "github.event_name != 'pull_request' || github.event.pull_request.head.repo.full_name == github.repository"
+	const fork = "github.event_name == 'pull_request_target' && github.event.pull_request.head.repo.full_name != github.repository"
+	for recipe, only := range map[string]string{"truegreen-jobs.yml": own, "truegreen-forks.yml": fork} {
+		w, err := parseWorkflow(recipe, workflow(t, Place{}, recipe))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"run", "report", "gate"} { // seal needs what run makes
+			if cond := value(w.jobs()[name], "if"); !strings.Contains(cond, only) {
+				t.Errorf("%s: job %s: if: %s", recipe, name, cond)
+			}
+		}
+	}
+	for _, recipe := range []string{"truegreen.yml", "truegreen-forks.yml"} {
+		w, err := parseWorkflow(recipe, workflow(t, Place{}, recipe))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !w.hasTrigger("merge_group") {
+			t.Errorf("%s: the merge queue would wait for its gate for ever", recipe)
+		}
+		for id, job := range w.jobs() {
+			if at(job, "uses") != nil && at(job, "if") != nil {
+				t.Errorf("%s: a call that is skipped has no checks of its jobs: %s", recipe, id)
+			}
 		}
 	}
 }
