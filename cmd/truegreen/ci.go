@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) ciCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "ci", Short: "Be the step of a GitHub Actions job that action.yml describes", Args: cobra.NoArgs,
 		Long: `ci is what the GitHub Action runs. It takes the action's inputs from variables
 such as INPUT_MODE and INPUT_BUNDLE_SHA256, the job and its event from those that
@@ -33,6 +33,8 @@ GitHub sets, and writes the action's outputs. docs/recipes.md has workflows.
 		Example: "  INPUT_MODE=verify INPUT_BUNDLE=evidence truegreen ci",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.ci(cmd.Context()) },
 	}
+	a.jsonFlag(cmd)
+	return cmd
 }
 
 // The modes of the action.
@@ -66,7 +68,9 @@ type ciStep struct {
 }
 
 func (a *app) ci(ctx context.Context) error {
-	fmt.Fprintf(a.out, "truegreen %s, %s\n", version(), oneLine(cmp.Or(a.getenv("TRUEGREEN_FROM"), "of this machine")))
+	if !a.json {
+		fmt.Fprintf(a.out, "truegreen %s, %s\n", version(), oneLine(cmp.Or(a.getenv("TRUEGREEN_FROM"), "of this machine")))
+	}
 	s := &ciStep{app: a}
 	if err := s.open(); err != nil {
 		return err

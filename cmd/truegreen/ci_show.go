@@ -37,6 +37,9 @@ func (s *ciStep) page(t forge.Target, section forge.Section) *forge.Page {
 
 // log shows the page in the job's log.
 func (s *ciStep) log(p *forge.Page) error {
+	if s.json {
+		return s.printJSON(p.Sections[0].Report)
+	}
 	return p.Log(s.out, rand.Text())
 }
 

@@ -248,7 +248,7 @@ func (s *ciStep) expect(ctx context.Context, t *forge.Target) (o verifier.Option
 	if commit == "" || s.job.Event == "merge_group" {
 		commit = t.Policy
 	}
-	text, err := s.client.File(ctx, "", verifier.ConfigFile, commit, 64<<10)
+	text, err := s.client.File(ctx, s.job.Repository, verifier.ConfigFile, commit, 64<<10)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		o.NoConfig = true
@@ -286,7 +286,7 @@ func (s *ciStep) anchor(ctx context.Context, t *forge.Target, o *verifier.Option
 			return err
 		}},
 	} {
-		text, err := s.client.File(ctx, "", file.path, t.Policy, 1<<20)
+		text, err := s.client.File(ctx, s.job.Repository, file.path, t.Policy, 1<<20)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -87,10 +87,13 @@ func bundleTrials() map[verifier.Code]trial {
 		verifier.SignatureInvalid: ofRun(nil, func(o *verifier.Options) {
 			o.Sidecars = []verifier.Sidecar{{Name: "evidence.sig", Bytes: []byte("signed\n")}}
 		}),
-		verifier.WrongPatch:    ofRun(nil, func(o *verifier.Options) { o.Repository = "git.example.com/fork" }),
-		verifier.WrongBase:     ofRun(nil, func(o *verifier.Options) { o.Base = o.Head }),
-		verifier.WrongConfig:   ofRun(nil, func(o *verifier.Options) { o.Config = []byte("{}") }),
-		verifier.WrongBundle:   ofRun(nil, func(o *verifier.Options) { o.Sealed = receipts.Sum([]byte("another seal")) }),
+		verifier.WrongPatch:  ofRun(nil, func(o *verifier.Options) { o.Repository = "git.example.com/fork" }),
+		verifier.WrongBase:   ofRun(nil, func(o *verifier.Options) { o.Base = o.Head }),
+		verifier.WrongConfig: ofRun(nil, func(o *verifier.Options) { o.Config = []byte("{}") }),
+		verifier.WrongBundle: ofRun(nil, func(o *verifier.Options) { o.Sealed = receipts.Sum([]byte("another seal")) }),
+		verifier.UnsafeArchive: func(string) (observed, error) {
+			return observeReport(verifier.NoBundle(verifier.UnsafeArchive, "two bundles"))
+		},
 		verifier.NoEvidence:    func(string) (observed, error) { return observeReport(verifier.Report{}) },
 		verifier.NoTrustedSeal: ofRun(nil, func(o *verifier.Options) { o.Keys = nil }),
 		verifier.StaleKeys:     ofRun(nil, tokenOfAnotherKey),

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 
 	"github.com/truegreen-dev/truegreen/internal/fixture"
 	"github.com/truegreen-dev/truegreen/verifier"
@@ -61,6 +64,17 @@ func commandTrials() map[verifier.Code]trial {
 			r.Lie("another project\n", 3<<30, "")
 		}, "--dry-run"),
 		verifier.IsolationRefused: inRepository(patch(configured(config), changed), "--isolation", "4"),
+		verifier.OIDCBeside: func(dir string) (observed, error) {
+			if runtime.GOOS != "linux" {
+				return observed{}, skip("tests run on Linux")
+			}
+			r, err := makeRepository(dir, patch(configured(config+"isolation:\n  level: 1\n"), changed))
+			if err != nil {
+				return observed{}, err
+			}
+			return again(dir, []string{"ACTIONS_ID_TOKEN_REQUEST_URL=https://127.0.0.1/", "ACTIONS_ID_TOKEN_REQUEST_TOKEN=x"}, "run", "--json", "--repo", r)
+		},
+		verifier.ForgeFailed: onNoForge,
 		verifier.KeyUnsafe: func(dir string) (observed, error) {
 			path := filepath.Join(dir, "key")
 			if err := os.WriteFile(path, []byte("secret"), 0o644); err != nil {
@@ -83,15 +97,43 @@ func patch(base, head fixture.Files) func(*fixture.Repository) {
 // inRepository runs "truegreen run" in a repository that fill has filled.
 func inRepository(fill func(*fixture.Repository), args ...string) trial {
 	return func(dir string) (observed, error) {
-		if err := needGit(); err != nil {
+		r, err := makeRepository(dir, fill)
+		if err != nil {
 			return observed{}, err
 		}
-		r := fixture.NewRepository(filepath.Join(dir, "repository"))
-		if fill(r); r.Err != nil {
-			return observed{}, r.Err
-		}
-		return again(dir, nil, append([]string{"run", "--json", "--repo", r.Dir}, args...)...)
+		return again(dir, nil, append([]string{"run", "--json", "--repo", r}, args...)...)
 	}
+}
+
+func makeRepository(dir string, fill func(*fixture.Repository)) (string, error) {
+	if err := needGit(); err != nil {
+		return "", err
+	}
+	r := fixture.NewRepository(filepath.Join(dir, "repository"))
+	fill(r)
+	return r.Dir, r.Err
+}
+
+// onNoForge is a step of a job whose forge knows nothing.
+func onNoForge(dir string) (observed, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return observed{}, err
+	}
+	server := &http.Server{Handler: http.NotFoundHandler()}
+	go server.Serve(l)
+	defer server.Close()
+	event := filepath.Join(dir, "event.json")
+	const payload = `{"repository":{"id":1,"full_name":"octo/project","default_branch":"main"}}`
+	if err := os.WriteFile(event, []byte(payload), 0o600); err != nil {
+		return observed{}, err
+	}
+	at := "http://" + l.Addr().String()
+	return again(dir, []string{
+		"GITHUB_SERVER_URL=" + at, "GITHUB_API_URL=" + at, "GITHUB_REPOSITORY=octo/project", "GITHUB_REPOSITORY_ID=1", "GITHUB_EVENT_NAME=schedule",
+		"GITHUB_SHA=00112233445566778899aabbccddeeff00112233", "GITHUB_RUN_ID=1", "GITHUB_EVENT_PATH=" + event,
+		"INPUT_MODE=" + modeVerify, "INPUT_BUNDLE=none",
+	}, "ci", "--json")
 }
 
 func needGit() error {

@@ -51,8 +51,9 @@ type Server struct {
 	Artifact []Artifact
 	// ForbidGraphQL makes the GraphQL API refuse each query.
 	ForbidGraphQL bool
-	// Audiences are what tokens were asked for.
+	// Audiences are what tokens were asked for. Token makes one; nil: it says nothing.
 	Audiences []string
+	Token     func(audience string) string
 
 	t      testing.TB
 	web    *httptest.Server
