@@ -23,8 +23,8 @@ import (
 )
 
 var docPages = []string{
-	"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/configuration.md", "docs/evidence.md", "docs/format.md",
-	"docs/reasons.md", "docs/report.md", "docs/sandbox.md", "docs/threat-model.md", "docs/trust.md", "docs/verify-by-hand.md",
+	"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/badge.md", "docs/configuration.md", "docs/elsewhere.md", "docs/evidence.md",
+	"docs/format.md", "docs/reasons.md", "docs/recipes.md", "docs/report.md", "docs/sandbox.md", "docs/threat-model.md", "docs/trust.md", "docs/verify-by-hand.md",
 }
 
 var (
@@ -219,6 +219,24 @@ func TestDocConfiguration(t *testing.T) {
 		if _, err := verifier.ParseConfig([]byte(config)); err == nil || !strings.Contains(err.Error(), "reserved") {
 			t.Errorf("%s: %s is not reserved: %v", page, name[1], err)
 		}
+	}
+}
+
+// TestDocRecipe: what the README shows of a recipe is in it.
+func TestDocRecipe(t *testing.T) {
+	t.Parallel()
+	shown := 0
+	for _, b := range docBlocks(t, "README.md") {
+		if b.lang != "yaml" || b.file == "" {
+			continue
+		}
+		shown++
+		if !strings.Contains(readPage(t, b.file), b.text) {
+			t.Errorf("README.md:%d: this is not in %s", b.line, b.file)
+		}
+	}
+	if shown != 1 {
+		t.Errorf("%d recipes shown", shown)
 	}
 }
 

@@ -11,10 +11,11 @@ import (
 
 // notRun says, by its first line, which block of a page does not run here, and why.
 var notRun = map[string]string{
-	"go install github.com/truegreen-dev/truegreen/cmd/truegreen@latest": "it needs the network",
-	"go build -o truegreen ./cmd/truegreen":                              "the go command builds the program for this test; the rest runs all tests",
-	"truegreen trust update":                                             "it needs the network",
-	"go tool gotestsum ./...":                                            "it runs this test",
+	"go install github.com/truegreen-dev/truegreen/cmd/truegreen@latest":         "it needs the network",
+	"go build -o truegreen ./cmd/truegreen":                                      "the go command builds the program for this test; the rest runs all tests",
+	"truegreen trust update":                                                     "it needs the network",
+	`truegreen init --repository-id "$(gh api repos/OWNER/REPOSITORY --jq .id)"`: "it needs the network",
+	"go tool gotestsum ./...":                                                    "it runs this test",
 }
 
 // TestDocCommands runs the commands of the documentation, each page in a clone

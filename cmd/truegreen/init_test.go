@@ -2,7 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/truegreen-dev/truegreen/verifier"
@@ -48,5 +54,43 @@ func TestConfigText(t *testing.T) {
 	c, err := verifier.ParseConfig([]byte(examples))
 	if d := verifier.DefaultConfig(); err != nil || c.Evidence.Level == d.Evidence.Level || c.Integrity.Removed == d.Integrity.Removed || c.Integrity.Harness == d.Integrity.Harness {
 		t.Errorf("examples: %+v, %v", c, err)
+	}
+}
+
+// TestNewFile: a file is written whole, in the place of none, and leaves nothing else.
+func TestNewFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	f := newFile{"a/b/file", "text"}
+	if err := f.write(root); err != nil {
+		t.Fatal(err)
+	}
+	if err := (newFile{f.path, "other"}).write(root); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that is there: %v", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, f.path)); err != nil || string(text) != f.text {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(dir, "a/link")); err != nil {
+		t.Skip(err)
+	}
+	if err := (newFile{"a/link", "other"}).write(root); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	if err := (newFile{"../file", "other"}).write(root); err == nil {
+		t.Error("it has left its folder")
+	}
+	var names []string
+	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
+		names = append(names, strings.TrimPrefix(path, dir))
+		return nil
+	})
+	if want := []string{"", "/a", "/a/b", "/a/b/file", "/a/link"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
 	}
 }

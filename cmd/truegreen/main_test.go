@@ -69,6 +69,8 @@ var (
 //	token FILE BUNDLE CLAIM=VALUE…
 //	                     make a token over a bundle's seal, of an honest run but for
 //	                     these claims; kid and line are no claims
+//	image NAME           build the image of the Dockerfile, whose name goes into the
+//	                     variable NAME
 //	engine NAME PROGRAM  make a container image with a Go toolchain, whose name
 //	                     goes into the variable NAME, and a truegreen that can be
 //	                     its first process

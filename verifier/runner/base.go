@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,6 +161,20 @@ func (r *Repository) parseCommit(id string, text []byte) (Commit, error) {
 var defaultBranches = []string{
 	"refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master",
 	"refs/heads/main", "refs/heads/master",
+}
+
+// DefaultBranch returns the name of the branch that the remote "origin" called its
+// default when the repository was cloned, "" if it is not known.
+func (r *Repository) DefaultBranch() string {
+	text, err := readSmall(filepath.Join(r.common, "refs", "remotes", "origin", "HEAD"), maxPointer)
+	if err != nil {
+		return ""
+	}
+	name, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "ref: refs/remotes/origin/")
+	if !ok {
+		return ""
+	}
+	return name
 }
 
 // Base finds what head is compared with: the revision explicit, exactly as

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -200,5 +201,41 @@ func TestOneCommit(t *testing.T) {
 	}
 	if l, err := r.List(context.Background(), base.Tree, io.Discard); err != nil || len(l.Entries) != 0 {
 		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// TestDefaultBranch: what names the default branch is a file that anybody may have
+// written.
+func TestDefaultBranch(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"ref: refs/remotes/origin/main\n":            "main",
+		"ref: refs/remotes/origin/release/2.x\n":     "release/2.x",
+		"ref: refs/heads/main\n":                     "",
+		"0123456789abcdef0123456789abcdef01234567\n": "",
+		"":     "",
+		"none": "", // there is no file
+	} {
+		dir := t.TempDir()
+		if out, err := exec.Command("git", "init", "--quiet", dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if content != "none" {
+			path := filepath.Join(dir, ".git/refs/remotes/origin/HEAD")
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		repo, err := OpenRepository(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := repo.DefaultBranch(); got != want {
+			t.Errorf("%q: %q, want %q", content, got, want)
+		}
+		repo.Close()
 	}
 }
