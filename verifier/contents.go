@@ -246,10 +246,7 @@ func (v *verification) readPlan() error {
 	if doc, err := receipts.Encode(&again); err != nil || !bytes.Equal(doc, sealed) {
 		return v.stop(PlanMismatch, blobMember(plan), "another one follows from configuration and patch")
 	}
-	if v.o.NoConfig && !detected(&c, v.plan.Source) {
-		v.because(WrongConfig, blobMember(config), "the base has no configuration, so that commands are detected and all else is the default (%s)", v.policy)
-	}
-	if v.o.Config != nil && receipts.Sum(v.o.Config) != config {
+	if v.o.Config != nil && !v.asConfigured(&c, config) {
 		v.because(WrongConfig, blobMember(config), "the base has another configuration (%s)", v.policy)
 	}
 	return nil
@@ -446,15 +443,14 @@ func InsideDir(dir string) string {
 	return WorkDir + "/" + dir
 }
 
-// detected reports whether a configuration is what there is where the base has none.
-// Which commands detection comes to, the base's files say, and these are not here.
-func detected(c *Config, source string) bool {
-	plain, rest := DefaultConfig(), *c
-	rest.Test, plain.Test = nil, nil
-	want, err := plain.Document()
-	if err != nil {
-		return false
+// asConfigured reports whether the configuration is the one that the caller resolved.
+// Which commands detection comes to, files of the base say that are not here.
+func (v *verification) asConfigured(c *Config, digest receipts.Digest) bool {
+	if !v.o.Detected {
+		return receipts.Sum(v.o.Config) == digest
 	}
-	got, err := rest.Document()
-	return err == nil && bytes.Equal(got, want) && (source == SourceDetected || source == SourceHead)
+	rest := *c
+	rest.Test = nil
+	doc, err := rest.Document()
+	return err == nil && bytes.Equal(doc, v.o.Config) && (v.plan.Source == SourceDetected || v.plan.Source == SourceHead)
 }

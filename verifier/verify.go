@@ -32,7 +32,7 @@ type Options struct {
 	// Config is the configuration document that the caller resolved at the
 	// base; nil: what is sealed is not compared. PolicySource names it.
 	Config       []byte
-	NoConfig     bool // instead: the base has none
+	Detected     bool // Config names no tests: whoever ran them detected the commands
 	PolicySource string
 	AllowCommand bool // commands that do not come from the base may be verified
 	MinLevel     int  // least isolation of every test, beside the configuration's own

@@ -208,16 +208,19 @@ func readSmall(path string) ([]byte, error) {
 	return b, nil
 }
 
-func readConfig(path string) ([]byte, error) {
+// expectConfig reads the configuration that a bundle must have used.
+func expectConfig(path string, o *verifier.Options) error {
 	text, err := readSmall(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c, err := verifier.ParseConfig(text)
 	if err != nil {
-		return nil, &codeError{verifier.BadConfig, fmt.Errorf("%s: %w", path, err)}
+		return &codeError{verifier.BadConfig, fmt.Errorf("%s: %w", path, err)}
 	}
-	return c.Document()
+	o.Detected, o.PolicySource = len(c.Test) == 0, "compared with "+path
+	o.Config, err = c.Document()
+	return err
 }
 
 // expectRepository resolves, in a repository, what the bundle must be about. Of

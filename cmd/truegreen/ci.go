@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -48,23 +50,33 @@ const (
 
 // ciInputs are the inputs of the action.
 type ciInputs struct {
-	mode, bundle, bundleSHA256, seal, artifact, output, tree, tested, evidence string
-	key, author, status                                                        string
-	workflows                                                                  []string
-	comment                                                                    forge.Commenting
-	isolation                                                                  int
-	enforce, checkRun, strict, discloseNow                                     bool
-	maxAge                                                                     time.Duration
-	token                                                                      string
+	mode, bundle, artifact, output, tree, tested, evidence string
+	key, author, status                                    string
+	projects                                               []project
+	workflows                                              []string
+	comment                                                forge.Commenting
+	isolation                                              int
+	enforce, checkRun, strict, discloseNow                 bool
+	maxAge                                                 time.Duration
+	token                                                  string
+}
+
+// A project is a part of the repository that is tested by a configuration of its own
+// and has a bundle of its own.
+type project struct {
+	config       string // path of the configuration
+	name         string // for people; "" where there is one
+	sha256, seal string // that the bundle must have; "" for any
 }
 
 // A ciStep is one step of a job.
 type ciStep struct {
 	*app
-	in     ciInputs
-	job    forge.Job
-	event  []byte
-	client *forge.Client
+	in      ciInputs
+	job     forge.Job
+	event   []byte
+	client  *forge.Client
+	expires time.Time // the last of the tokens that this step got
 }
 
 func (a *app) ci(ctx context.Context) error {
@@ -131,7 +143,6 @@ func (s *ciStep) inputs() error {
 	in := &s.in
 	in.mode = r.oneOf("mode", "", modeRun, modeSeal, modeVerify, modeReport, modeGate)
 	in.bundle, in.artifact, in.output = r.text("bundle"), r.text("artifact"), r.text("output")
-	in.bundleSHA256, in.seal = r.digest("bundle-sha256"), r.digest("seal")
 	in.tree = r.oneOf("tree", forge.TreeMerge, forge.TreeHead)
 	in.tested, in.evidence = r.text("tested"), r.text("evidence")
 	in.workflows = strings.Fields(r.text("workflows"))
@@ -145,6 +156,7 @@ func (s *ciStep) inputs() error {
 	in.discloseNow = r.oneOf("oidc-disclose", "auto", "now") == "now"
 	in.maxAge = r.duration("max-age")
 	in.token = r.text("github-token")
+	in.projects = r.projects()
 	if r.err != nil {
 		return r.err
 	}
@@ -155,6 +167,8 @@ func (s *ciStep) inputs() error {
 		return usage("mode %s: want one of the inputs bundle and artifact", in.mode)
 	case in.artifact != "" && (s.getenv("GITHUB_EVENT_NAME") != "workflow_run" || len(in.workflows) == 0):
 		return usage("input artifact: it is for the event workflow_run, and goes with workflows")
+	case in.artifact != "" && len(in.projects) > 1:
+		return usage("input config: the artifact of another run has one bundle")
 	case in.artifact != "" && in.mode == modeSeal:
 		return usage("input artifact: what another run left is not sealed")
 	}
@@ -202,12 +216,72 @@ func (r *inputReader) duration(name string) time.Duration {
 	return d
 }
 
-func (r *inputReader) digest(name string) string {
-	v := r.text(name)
-	if v != "" && (len(v) != 64 || !isObjectID(v)) {
-		r.fail(name, "%q is not a SHA-256 in 64 lower-case hexadecimal digits", v)
+// digests reads one digest for each of n projects, or none.
+func (r *inputReader) digests(name string, n int) []string {
+	list := strings.Fields(r.text(name))
+	if len(list) != n && len(list) != 0 {
+		r.fail(name, "%d digests for %d projects", len(list), n)
 	}
-	return v
+	for _, v := range list {
+		if len(v) != 64 || !isObjectID(v) {
+			r.fail(name, "%q is not a SHA-256 in 64 lower-case hexadecimal digits", v)
+		}
+	}
+	return list
+}
+
+// projects reads which configurations there are.
+func (r *inputReader) projects() []project {
+	list := []project{{config: verifier.ConfigFile}}
+	if paths := strings.Fields(r.text("config")); len(paths) > 0 {
+		list = nil
+		for _, path := range paths {
+			p := project{config: path, name: projectName(path)}
+			if !fs.ValidPath(path) || !filepath.IsLocal(path) {
+				r.fail("config", "%q is no path of the repository", path)
+			}
+			if slices.ContainsFunc(list, func(o project) bool { return o.name == p.name }) {
+				r.fail("config", "two projects are called %s", p.name)
+			}
+			list = append(list, p)
+		}
+	}
+	if len(list) == 1 {
+		list[0].name = ""
+	}
+	sums, seals := r.digests("bundle-sha256", len(list)), r.digests("seal", len(list))
+	for i := range list {
+		if i < len(sums) {
+			list[i].sha256 = sums[i]
+		}
+		if i < len(seals) {
+			list[i].seal = seals[i]
+		}
+	}
+	return list
+}
+
+// projectName is the folder of a configuration, as a word.
+func projectName(config string) string {
+	dir := path.Dir(config)
+	if dir == "." {
+		return "root"
+	}
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '_' {
+			return r
+		}
+		return '-'
+	}, dir)
+}
+
+// bundleName is the beginning of the name of the bundle of a project.
+func (p *project) bundleName(head string) string {
+	name := "truegreen-"
+	if p.name != "" {
+		name += p.name + "-"
+	}
+	return name + short(head) + "-a"
 }
 
 // repository is the name that patches of the job's repository have.
@@ -225,50 +299,65 @@ func forgeError(err error) error {
 	return &codeError{verifier.ForgeFailed, err}
 }
 
-// run makes a run of the event's patch.
+// run makes a run of the event's patch, for each project.
 func (s *ciStep) run(ctx context.Context) error {
 	c, err := s.job.Checkout(s.event, s.in.tree, s.in.tested)
 	if err != nil {
 		return usage("%v", err)
 	}
-	f := runFlags{evidence: s.in.evidence}
-	o := &f.o
-	o.Repo, o.Name = cmp.Or(s.getenv("GITHUB_WORKSPACE"), "."), s.repository()
-	o.Head, o.Base, o.Onto, o.Merge = c.Head, c.Base, c.Onto, c.Merge
-	o.MinLevel, o.Attempt = s.in.isolation, s.job.Attempt
 	dir := cmp.Or(s.in.output, filepath.Join(s.getenv("RUNNER_TEMP"), "truegreen-evidence"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	o.Out = filepath.Join(dir, fmt.Sprintf("truegreen-%s-a%d.tar.zst", short(c.Head), s.job.Attempt))
-	if err := s.setUpRun(&f); err != nil {
-		return err
-	}
-	if o.CanMint {
+	if forge.OIDCInReach(s.getenv) {
 		fmt.Fprintln(s.out, "::warning title=truegreen: oidc-beside-tests::This job can ask for OIDC tokens. Take id-token: write from it: only a job that runs no code of the project should sign.")
 	}
-	done, anchor, err := s.makeRun(ctx, &f)
-	if err != nil {
+	page, out := s.page(forge.Target{Commit: c.Head, Head: c.Head}), ciOutputs{}
+	for i := range s.in.projects {
+		p := &s.in.projects[i]
+		f := runFlags{evidence: s.in.evidence}
+		o := &f.o
+		o.Repo, o.Name = cmp.Or(s.getenv("GITHUB_WORKSPACE"), "."), s.repository()
+		o.Head, o.Base, o.Onto, o.Merge = c.Head, c.Base, c.Onto, c.Merge
+		o.MinLevel, o.Attempt = s.in.isolation, s.job.Attempt
+		o.Out = filepath.Join(dir, p.bundleName(c.Head)+strconv.Itoa(s.job.Attempt)+bundleSuffix)
+		if p.config != verifier.ConfigFile {
+			o.Config = p.config
+		}
+		section, tested, err := s.runProject(ctx, &f)
+		if err != nil {
+			return err
+		}
+		section.Name = p.name
+		page.Sections = append(page.Sections, section)
+		out.of(section.Report)
+		out.add("bundle-path", o.Out)
+		out.add("bundle-sha256", section.SHA256)
+		page.Target.Tested, out["tested"] = tested, tested
+	}
+	if err := s.outputs(out.done(page)); err != nil {
 		return err
 	}
-	defer done.Close()
-	report, err := s.verifyRun(o, done, anchor)
-	if err != nil {
-		return err
-	}
-	sum, err := fileSHA256(done.Bundle)
-	if err != nil {
-		return err
-	}
-	out := reported(report)
-	out["bundle-path"], out["bundle-sha256"], out["tested"] = done.Bundle, sum, done.Tested
-	if err := s.outputs(out); err != nil {
-		return err
-	}
-	page := s.page(forge.Target{Commit: o.Head, Head: o.Head, Tested: done.Tested}, forge.Section{Report: report, File: filepath.Base(done.Bundle), SHA256: sum})
 	if err := s.log(page); err != nil {
 		return err
 	}
 	s.annotate(page)
-	return exitWith(report)
+	return exitWithVerdict(page.Verdict())
+}
+
+func (s *ciStep) runProject(ctx context.Context, f *runFlags) (section forge.Section, tested string, err error) {
+	if err := s.setUpRun(f); err != nil {
+		return section, "", err
+	}
+	done, anchor, err := s.makeRun(ctx, f)
+	if err != nil {
+		return section, "", err
+	}
+	defer done.Close()
+	section.File = filepath.Base(done.Bundle)
+	if section.Report, err = s.verifyRun(&f.o, done, anchor); err != nil {
+		return section, "", err
+	}
+	section.SHA256, err = fileSHA256(done.Bundle)
+	return section, done.Tested, err
 }

@@ -28,7 +28,6 @@ type hub struct {
 	base, head, merge       string
 	event                   map[string]any
 	env                     map[string]string
-	issued                  time.Time
 	claims                  map[string]any // that replace the token's own
 	eventName, eventSHA     string
 	workflow                string
@@ -36,8 +35,6 @@ type hub struct {
 	out                     map[string]string
 	stdout, stderr, summary string
 }
-
-const hubRepository = "github.com/" + githubtest.Repository
 
 // newHub makes a pull request: its base fails no test, and its head is what patch
 // changes of the files.
@@ -136,7 +133,7 @@ func (h *hub) serve() {
 	for _, line := range strings.Split(h.git("log", "--all", "--format=%H %T %P"), "\n") {
 		ids := strings.Fields(line)
 		h.Commits[ids[0]] = githubtest.Commit{Tree: ids[1], Parents: ids[2:]}
-		for _, name := range []string{verifier.ConfigFile, verifier.TrustFile, verifier.KeysFile} {
+		for _, name := range []string{verifier.ConfigFile, verifier.TrustFile, verifier.KeysFile, "one/.truegreen.yaml", "two/.truegreen.yaml"} {
 			c := exec.Command("git", "-C", h.dir, "show", ids[0]+":"+name)
 			if text, err := c.Output(); err == nil {
 				h.Files[ids[0]+":"+name] = text
@@ -601,5 +598,60 @@ func TestCIInputs(t *testing.T) {
 	}
 	if n := len(h.Requests()); n != 0 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// TestCIProjects: several projects are sections of one comment, each by a configuration of its
+// own (ctrf#149), and one that fails, or is not there, makes all of it red.
+func TestCIProjects(t *testing.T) {
+	config := func(dir string) string {
+		return "test:\n  - name: unit\n    run: [sh, test.sh]\n    dir: " + dir + "\n    format: junit\n"
+	}
+	project := func(test string) string {
+		return strings.ReplaceAll(fmt.Sprintf(demoTest, test), "./calc.sh", "../calc.sh")
+	}
+	h := newHub(t, map[string]string{
+		"/one/.truegreen.yaml": config("one"), "/one/test.sh": project(":"), "/two/.truegreen.yaml": config("two"), "/two/test.sh": project(":"),
+		"two/test.sh": project(`check sum "$(add 1 2)" 4`),
+	})
+	configs := map[string]string{"config": "one/.truegreen.yaml\ntwo/.truegreen.yaml\n"}
+	h.step(modeRun, configs).exits(1, "tests-failed")
+	paths := strings.Split(h.out["bundle-path"], "\n")
+	if len(paths) != 2 || !strings.Contains(paths[0], "truegreen-one-") || h.out["tests-passed"] != "2" || h.out["tests-failed"] != "1" {
+		t.Fatalf("outputs %q", h.out)
+	}
+	next := map[string]string{"config": configs["config"], "bundle": filepath.Dir(paths[0]), "bundle-sha256": h.out["bundle-sha256"], "seal": h.out["seal"]}
+	h.step(modeSeal, next).exits(1, "tests-failed")
+	if len(h.Audiences) != 2 || len(strings.Split(h.out["sidecar-path"], "\n")) != 2 {
+		t.Errorf("audiences %q, outputs %q", h.Audiences, h.out)
+	}
+	h.step(modeReport, next).exits(1, "tests-failed")
+	if body := h.Comments[0].Body; len(h.Comments) != 1 || !strings.Contains(body, "one") || !strings.Contains(body, "two") {
+		t.Errorf("%d comments\n%s", len(h.Comments), body)
+	}
+	// One for the other is another bundle, and one that is gone is no evidence.
+	swapped := strings.Split(next["bundle-sha256"], "\n")
+	next["bundle-sha256"] = swapped[1] + "\n" + swapped[0]
+	h.step(modeReport, next)
+	if h.exit != 4 || !strings.Contains(h.out["reasons"], "wrong-bundle") {
+		t.Errorf("exit code %d, outputs %q", h.exit, h.out)
+	}
+	if err := os.Remove(paths[1]); err != nil {
+		t.Fatal(err)
+	}
+	delete(next, "bundle-sha256")
+	delete(next, "seal")
+	h.step(modeReport, next)
+	if h.exit != 3 || !strings.Contains(h.out["reasons"], "no-evidence") {
+		t.Errorf("exit code %d, outputs %q", h.exit, h.out)
+	}
+	h.step(modeRun, map[string]string{"config": "three/.truegreen.yaml"})
+	if h.exit != 2 || !strings.Contains(h.stderr, "has no three/.truegreen.yaml") {
+		t.Errorf("exit code %d\n%s", h.exit, h.stderr)
+	}
+	for _, bad := range []string{"../x.yaml", "/etc/x.yaml", "a/b/x.yaml\na-b/x.yaml"} {
+		if h.step(modeRun, map[string]string{"config": bad}); h.exit != 2 || !strings.Contains(h.stderr, "input config") {
+			t.Errorf("%q: exit code %d\n%s", bad, h.exit, h.stderr)
+		}
 	}
 }

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,8 +14,8 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// seal is mode seal: it verifies the bundle as far as that goes without a signature,
-// has the platform sign the seal, and verifies it as everybody will.
+// seal is mode seal: it verifies the bundles as far as that goes without a signature,
+// has the platform sign their seals, and verifies them as everybody will.
 func (s *ciStep) seal(ctx context.Context) error {
 	t, err := s.target(ctx)
 	if err != nil {
@@ -20,85 +24,71 @@ func (s *ciStep) seal(ctx context.Context) error {
 	if t.Unattested {
 		return usage("mode seal: the workflow of this run came with a fork's patch: its seal is nobody's word")
 	}
-	b, err := s.find(ctx, &t)
-	if err != nil {
-		return err
-	}
-	defer b.remove()
-	o, notes, err := s.expect(ctx, &t)
-	if err != nil {
-		return err
-	}
-	report, err := s.check(&b, o)
-	if err != nil {
-		return err
-	}
-	out := map[string]string{}
-	if report.Sound() && report.Verdict() != verifier.Broken {
-		if report, err = s.mint(ctx, &t, &b, o, report, out); err != nil {
+	page, out := s.page(t), ciOutputs{"tested": t.Tested}
+	for i := range s.in.projects {
+		if err := s.verifyProject(ctx, page, &s.in.projects[i], out, true); err != nil {
 			return err
 		}
 	}
-	for name, value := range reported(report) {
-		out[name] = value
-	}
-	if b.path != "" {
-		out["bundle-path"], out["bundle-sha256"] = b.path, b.sha256
-	}
-	if err := s.log(s.page(t, s.section(&t, &b, report, notes))); err != nil {
+	if err := s.log(page); err != nil {
 		return err
 	}
-	if err := s.outputs(out); err != nil {
+	if err := s.outputs(out.done(page)); err != nil {
 		return err
 	}
-	return exitWith(report)
+	return errors.Join(s.outlive(ctx), exitWithVerdict(page.Verdict()))
 }
 
-// mint writes the sidecar, and returns what the bundle is with it.
-func (s *ciStep) mint(ctx context.Context, t *forge.Target, b *found, o verifier.Options, report verifier.Report, out map[string]string) (verifier.Report, error) {
+// sign writes the sidecar of a bundle that is sound, and about what the event is about.
+// Whether its tests passed makes no difference: red is evidence, too.
+func (s *ciStep) sign(ctx context.Context, b *found, o verifier.Options, out ciOutputs) error {
+	report, err := s.check(b, o)
+	if err != nil || !report.Sound() || report.Verdict() == verifier.Broken {
+		return err
+	}
 	_, digest := report.Seal()
 	token, err := forge.IDToken(ctx, s.getenv, verifier.Audience(digest), forge.Options{UserAgent: "truegreen/" + version()})
 	if err != nil {
-		return verifier.Report{}, forgeError(err)
+		return forgeError(err)
 	}
 	if err := forge.Mask(s.out, token); err != nil {
-		return verifier.Report{}, err
+		return err
 	}
-	path := strings.TrimSuffix(b.path, bundleSuffix) + ".oidc"
-	if err := writeNew(path, token); err != nil {
-		return verifier.Report{}, err
-	}
-	out["sidecar-path"] = path
-	b.sidecars = append(b.sidecars, path)
-	if err := s.anchor(ctx, t, &o); err != nil {
-		return verifier.Report{}, err
-	}
-	if report, err = s.check(b, o); err != nil {
-		return report, err
-	}
-	return report, s.outlive(ctx, token)
-}
-
-// outlive waits until a token has expired, where everybody can download what this
-// job leaves: until then, who has it can pass for this job where that audience is
-// accepted.
-func (s *ciStep) outlive(ctx context.Context, token string) error {
-	if s.in.discloseNow || s.job.Private(s.event) {
-		return nil
-	}
-	const most = 20 * time.Minute
 	end, err := forge.TokenExpiry(token)
 	if err != nil {
 		return forgeError(err)
 	}
-	left := time.Until(end)
-	if left <= 0 {
+	if end.After(s.expires) {
+		s.expires = end
+	}
+	path := strings.TrimSuffix(b.path, bundleSuffix) + ".oidc"
+	// Of an earlier attempt in the same folder, there may be one.
+	b.sidecars = slices.DeleteFunc(b.sidecars, func(p string) bool { return p == path })
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := writeNew(path, token); err != nil {
+		return err
+	}
+	out.add("sidecar-path", path)
+	b.sidecars = append(b.sidecars, path)
+	return nil
+}
+
+// outlive waits until the tokens have expired, where everybody can download what this
+// job leaves: until then, who has one can pass for this job where that audience is
+// accepted.
+func (s *ciStep) outlive(ctx context.Context) error {
+	left := time.Until(s.expires)
+	if s.in.discloseNow || left <= 0 || s.job.Private(s.event) {
 		return nil
 	}
-	if left > most {
-		return usage("the token is valid for %s: say oidc-disclose: now if everybody may have it until then", left.Round(time.Second))
+	if left > maxOutlive {
+		return usage("a token is valid for %s: say oidc-disclose: now if everybody may have it until then", left.Round(time.Second))
 	}
-	fmt.Fprintf(s.out, "truegreen: waiting %s until the token has expired: the sidecar will be public\n", left.Round(time.Second))
+	if !s.json {
+		fmt.Fprintf(s.out, "truegreen: waiting %s until the token has expired: the sidecar will be public\n", left.Round(time.Second))
+	}
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -106,3 +96,5 @@ func (s *ciStep) outlive(ctx context.Context, token string) error {
 		return nil
 	}
 }
+
+const maxOutlive = 20 * time.Minute

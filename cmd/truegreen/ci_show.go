@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,27 +19,43 @@ import (
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
-// page is what a step has to show of one report.
-func (s *ciStep) page(t forge.Target, section forge.Section) *forge.Page {
-	run := fmt.Sprintf("%s/%s/actions/runs/%d", s.job.Server, s.job.Repository, s.job.RunID)
-	p := &forge.Page{
-		Job: s.job, Target: t, Sections: []forge.Section{section}, ReportOnly: !s.in.enforce,
-		Links: []forge.Link{{Text: "run", URL: fmt.Sprintf("%s/attempts/%d", run, s.job.Attempt)}},
+// page is what a step has to show, without sections.
+func (s *ciStep) page(t forge.Target) *forge.Page {
+	return &forge.Page{
+		Job: s.job, Target: t, ReportOnly: !s.in.enforce,
+		Links: []forge.Link{{Text: "run", URL: fmt.Sprintf("%s/attempts/%d", s.runURL(), s.job.Attempt)}},
 	}
-	if section.File != "" {
-		link := forge.Link{Text: "evidence", URL: run + "#artifacts"}
-		if days, err := strconv.Atoi(s.getenv("GITHUB_RETENTION_DAYS")); err == nil && days > 0 && days < 1000 {
-			link.Expires = time.Now().AddDate(0, 0, days)
-		}
-		p.Sections[0].Links = []forge.Link{link}
+}
+
+func (s *ciStep) runURL() string {
+	return fmt.Sprintf("%s/%s/actions/runs/%d", s.job.Server, s.job.Repository, s.job.RunID)
+}
+
+// section is what a step has to show of a bundle.
+func (s *ciStep) section(t *forge.Target, p *project, b *found, r verifier.Report, notes []string) forge.Section {
+	section := forge.Section{Name: p.name, Report: r, Notes: notes, SHA256: b.sha256}
+	if b.path == "" {
+		return section
 	}
-	return p
+	section.File = filepath.Base(b.path)
+	section.Verify = s.verifyCommand(*t, section.File)
+	link := forge.Link{Text: "evidence", URL: s.runURL() + "#artifacts"}
+	if days, err := strconv.Atoi(s.getenv("GITHUB_RETENTION_DAYS")); err == nil && days > 0 && days < 1000 {
+		link.Expires = time.Now().AddDate(0, 0, days)
+	}
+	section.Links = []forge.Link{link}
+	return section
 }
 
 // log shows the page in the job's log.
 func (s *ciStep) log(p *forge.Page) error {
 	if s.json {
-		return s.printJSON(p.Sections[0].Report)
+		for _, section := range p.Sections {
+			if err := s.printJSON(section.Report); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return p.Log(s.out, rand.Text())
 }
@@ -71,23 +88,35 @@ func (s *ciStep) summarise(p *forge.Page) error {
 	return f.Close()
 }
 
-// reported are the outputs that say what a report says.
-func reported(r verifier.Report) map[string]string {
-	out := map[string]string{"verdict": string(r.Verdict())}
-	var codes []string
+// ciOutputs are outputs of a step. What there is one of for each bundle has a line
+// for each.
+type ciOutputs map[string]string
+
+func (out ciOutputs) add(name, line string) {
+	if out[name] != "" {
+		line = out[name] + "\n" + line
+	}
+	out[name] = line
+}
+
+// of adds what a report says.
+func (out ciOutputs) of(r verifier.Report) {
 	for _, reason := range r.Reasons() {
-		if !slices.Contains(codes, string(reason.Code)) {
-			codes = append(codes, string(reason.Code))
+		if code := string(reason.Code); !slices.Contains(strings.Split(out["reasons"], ","), code) {
+			out["reasons"] = strings.TrimPrefix(out["reasons"]+","+code, ",")
 		}
 	}
-	out["reasons"] = strings.Join(codes, ",")
 	if r.Sound() {
-		p := forge.Page{Sections: []forge.Section{{Report: r}}}
-		passed, failed, skipped := p.Counts()
-		out["tests-passed"], out["tests-failed"], out["tests-skipped"] = strconv.Itoa(passed), strconv.Itoa(failed), strconv.Itoa(skipped)
 		_, seal := r.Seal()
-		out["seal"] = seal.String()
+		out.add("seal", seal.String())
 	}
+}
+
+// done adds what a page says of all its reports.
+func (out ciOutputs) done(p *forge.Page) ciOutputs {
+	out["verdict"] = string(p.Verdict())
+	passed, failed, skipped := p.Counts()
+	out["tests-passed"], out["tests-failed"], out["tests-skipped"] = strconv.Itoa(passed), strconv.Itoa(failed), strconv.Itoa(skipped)
 	return out
 }
 

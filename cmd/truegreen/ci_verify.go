@@ -37,36 +37,20 @@ func (s *ciStep) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.find(ctx, &t)
-	if err != nil {
+	page, out := s.page(t), ciOutputs{"tested": t.Tested}
+	for i := range s.in.projects {
+		if err := s.verifyProject(ctx, page, &s.in.projects[i], out, false); err != nil {
+			return err
+		}
+	}
+	if err := s.log(page); err != nil {
 		return err
 	}
-	defer b.remove()
-	o, notes, err := s.expect(ctx, &t)
-	if err != nil {
-		return err
-	}
-	if err := s.anchor(ctx, &t, &o); err != nil {
-		return err
-	}
-	report, err := s.check(&b, o)
-	if err != nil {
-		return err
-	}
-	out := reported(report)
-	if b.path != "" {
-		out["bundle-path"], out["bundle-sha256"] = b.path, b.sha256
-	}
-	out["tested"] = t.Tested
-	p := s.page(t, s.section(&t, &b, report, notes))
-	if err := s.log(p); err != nil {
-		return err
-	}
-	problems := s.show(ctx, p, report, out)
+	problems := s.show(ctx, page, out.done(page))
 	if err := s.outputs(out); err != nil {
 		return err
 	}
-	if err := exitWith(report); err != nil {
+	if err := exitWithVerdict(page.Verdict()); err != nil {
 		return err
 	}
 	if problems > 0 && s.in.strict {
@@ -75,13 +59,40 @@ func (s *ciStep) verify(ctx context.Context) error {
 	return nil
 }
 
-func (s *ciStep) section(t *forge.Target, b *found, r verifier.Report, notes []string) forge.Section {
-	section := forge.Section{Report: r, Notes: notes, SHA256: b.sha256}
-	if b.path != "" {
-		section.File = filepath.Base(b.path)
-		section.Verify = s.verifyCommand(*t, section.File)
+// verifyProject verifies the bundle of a project, and adds it to the page. With sign,
+// the seal of one that is sound is signed on the way.
+func (s *ciStep) verifyProject(ctx context.Context, page *forge.Page, p *project, out ciOutputs, sign bool) error {
+	t := &page.Target
+	b, err := s.find(ctx, t, p)
+	if err != nil {
+		return err
 	}
-	return section
+	defer b.remove()
+	o, notes, err := s.expect(ctx, t, p)
+	if err != nil {
+		return err
+	}
+	if sign {
+		if err := s.sign(ctx, &b, o, out); err != nil {
+			return err
+		}
+	}
+	if err := s.anchor(ctx, t, &o); err != nil {
+		return err
+	}
+	report, err := s.check(&b, o)
+	if err != nil {
+		return err
+	}
+	out.of(report)
+	if b.path != "" && s.in.artifact == "" {
+		out.add("bundle-path", b.path)
+	}
+	if b.path != "" {
+		out.add("bundle-sha256", b.sha256)
+	}
+	page.Sections = append(page.Sections, s.section(t, p, &b, report, notes))
+	return nil
 }
 
 func (s *ciStep) target(ctx context.Context) (forge.Target, error) {
@@ -94,8 +105,8 @@ func (s *ciStep) target(ctx context.Context) (forge.Target, error) {
 
 // find finds the bundle, in a file or folder that an earlier step has left, or in the
 // artifact of another run.
-func (s *ciStep) find(ctx context.Context, t *forge.Target) (found, error) {
-	b, err := s.locate(ctx, t)
+func (s *ciStep) find(ctx context.Context, t *forge.Target, p *project) (found, error) {
+	b, err := s.locate(ctx, t, p)
 	if err != nil || b.path == "" {
 		return b, err
 	}
@@ -103,14 +114,14 @@ func (s *ciStep) find(ctx context.Context, t *forge.Target) (found, error) {
 		b.remove()
 		return found{}, err
 	}
-	if want := s.in.bundleSHA256; want != "" && want != b.sha256 {
+	if want := p.sha256; want != "" && want != b.sha256 {
 		b.remove()
 		return without(verifier.WrongBundle, "its SHA-256 is %s, and the job that made it said %s", b.sha256, want), nil
 	}
 	return b, nil
 }
 
-func (s *ciStep) locate(ctx context.Context, t *forge.Target) (found, error) {
+func (s *ciStep) locate(ctx context.Context, t *forge.Target, p *project) (found, error) {
 	if s.in.artifact != "" {
 		return s.download(ctx, t)
 	}
@@ -121,6 +132,8 @@ func (s *ciStep) locate(ctx context.Context, t *forge.Target) (found, error) {
 		return without(verifier.NoEvidence, "no bundle at %s: the job that makes it has left none", path), nil
 	case err != nil:
 		return found{}, err
+	case !info.IsDir() && len(s.in.projects) > 1:
+		return found{}, usage("input bundle: %s is a file, and there are several projects: want the folder with their bundles", path)
 	case !info.IsDir():
 		b := found{path: path, remove: func() {}}
 		for _, suffix := range []string{".oidc", ".sig"} {
@@ -131,23 +144,34 @@ func (s *ciStep) locate(ctx context.Context, t *forge.Target) (found, error) {
 		}
 		return b, nil
 	}
-	return inFolder(path, func() {})
+	return inFolder(path, s.only(p, t.Head))
+}
+
+// only returns the beginning of the name of a project's bundle, "" where there is one
+// project, whose bundle may have any name.
+func (s *ciStep) only(p *project, head string) string {
+	if len(s.in.projects) == 1 {
+		return ""
+	}
+	return p.bundleName(head)
 }
 
 const bundleSuffix = ".tar.zst"
 
-// inFolder finds the one bundle of a folder.
-func inFolder(dir string, remove func()) (found, error) {
+// inFolder finds the one bundle of a folder whose name begins so, with its sidecars.
+// Nothing but bundles and sidecars may be there.
+func inFolder(dir, begins string) (found, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return found{}, err
 	}
-	b := found{remove: remove}
+	b := found{remove: func() {}}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
+		path, mine := filepath.Join(dir, e.Name()), strings.HasPrefix(e.Name(), begins)
 		switch {
 		case !e.Type().IsRegular():
 			return without(verifier.UnsafeArchive, "%s is not a file", e.Name()), nil
+		case !mine && (strings.HasSuffix(e.Name(), bundleSuffix) || strings.HasSuffix(e.Name(), ".oidc") || strings.HasSuffix(e.Name(), ".sig")):
 		case strings.HasSuffix(e.Name(), bundleSuffix) && b.path != "":
 			return without(verifier.UnsafeArchive, "several bundles in %s", dir), nil
 		case strings.HasSuffix(e.Name(), bundleSuffix):
@@ -159,7 +183,7 @@ func inFolder(dir string, remove func()) (found, error) {
 		}
 	}
 	if b.path == "" {
-		return without(verifier.NoEvidence, "no bundle in %s", dir), nil
+		return without(verifier.NoEvidence, "no bundle %s in %s", begins, dir), nil
 	}
 	return b, nil
 }
@@ -232,13 +256,13 @@ func (s *ciStep) unpack(ctx context.Context, artifact forge.Artifact, dir string
 const maxArtifact = 2<<30 + 1<<20
 
 // expect says what the bundle has to be about, and what it was to be tested by.
-func (s *ciStep) expect(ctx context.Context, t *forge.Target) (o verifier.Options, notes []string, err error) {
+func (s *ciStep) expect(ctx context.Context, t *forge.Target, p *project) (o verifier.Options, notes []string, err error) {
 	o = verifier.Options{
 		Repository: s.repository(), Head: t.Head, Tree: t.Tree, Base: t.Base, NoBase: t.BaseKnown && t.Base == "",
 		Unattested: t.Unattested, MinLevel: s.in.isolation, MaxAge: s.in.maxAge, Now: time.Now(),
 	}
-	if s.in.seal != "" {
-		if o.Sealed, err = receipts.ParseDigest(s.in.seal); err != nil {
+	if p.seal != "" {
+		if o.Sealed, err = receipts.ParseDigest(p.seal); err != nil {
 			return o, nil, usage("input seal: %v", err)
 		}
 	}
@@ -248,22 +272,23 @@ func (s *ciStep) expect(ctx context.Context, t *forge.Target) (o verifier.Option
 	if commit == "" || s.job.Event == "merge_group" {
 		commit = t.Policy
 	}
-	text, err := s.client.File(ctx, s.job.Repository, verifier.ConfigFile, commit, 64<<10)
+	c := verifier.DefaultConfig()
+	text, err := s.client.File(ctx, s.job.Repository, p.config, commit, 64<<10)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		o.NoConfig = true
-		o.PolicySource = fmt.Sprintf("no %s at %s: the commands were detected, and all else is the default", verifier.ConfigFile, short(commit))
-		return o, []string{fmt.Sprintf("config-absent-on-base: %s is not at %s; truegreen init writes one", verifier.ConfigFile, short(commit))}, nil
+	case errors.Is(err, fs.ErrNotExist) && p.config == verifier.ConfigFile:
+		o.PolicySource = fmt.Sprintf("no %s at %s: the commands were detected, and all else is the default", p.config, short(commit))
+		notes = append(notes, fmt.Sprintf("config-absent-on-base: %s is not at %s; truegreen init writes one", p.config, short(commit)))
 	case err != nil:
 		return o, nil, forgeError(err)
+	default:
+		if c, err = verifier.ParseConfig(text); err != nil {
+			return o, nil, &codeError{verifier.BadConfig, fmt.Errorf("%s at %s: %w", p.config, short(commit), err)}
+		}
+		o.PolicySource = fmt.Sprintf("compared with %s at %s, on %s", p.config, short(commit), t.Branch)
 	}
-	c, err := verifier.ParseConfig(text)
-	if err != nil {
-		return o, nil, &codeError{verifier.BadConfig, fmt.Errorf("%s at %s: %w", verifier.ConfigFile, short(commit), err)}
-	}
+	o.Detected = len(c.Test) == 0
 	o.Config, err = c.Document()
-	o.PolicySource = fmt.Sprintf("compared with %s at %s, on %s", verifier.ConfigFile, short(commit), t.Branch)
-	return o, nil, err
+	return o, notes, err
 }
 
 // anchor trusts whom the protected branch names.
@@ -323,7 +348,7 @@ func (s *ciStep) check(b *found, o verifier.Options) (verifier.Report, error) {
 
 // show shows a page where the mode says, and returns in how many places it could not.
 // The verdict does not depend on it.
-func (s *ciStep) show(ctx context.Context, p *forge.Page, r verifier.Report, out map[string]string) (problems int) {
+func (s *ciStep) show(ctx context.Context, p *forge.Page, out ciOutputs) (problems int) {
 	problem := func(where string, err error) {
 		problems++
 		text := err.Error()
@@ -348,7 +373,7 @@ func (s *ciStep) show(ctx context.Context, p *forge.Page, r verifier.Report, out
 }
 
 // post shows a page on the commit and on its pull requests.
-func (s *ciStep) post(ctx context.Context, p *forge.Page, out map[string]string, problem func(string, error)) {
+func (s *ciStep) post(ctx context.Context, p *forge.Page, out ciOutputs, problem func(string, error)) {
 	t := &p.Target
 	fork := len(t.Pulls) > 0 && t.Pulls[0].Fork
 	run := p.Links[0].URL

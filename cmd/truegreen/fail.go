@@ -21,8 +21,10 @@ type exitCode int
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // exitWith ends a command with the exit code of a report that was printed.
-func exitWith(r verifier.Report) error {
-	if code := r.Verdict().Exit(); code != 0 {
+func exitWith(r verifier.Report) error { return exitWithVerdict(r.Verdict()) }
+
+func exitWithVerdict(v verifier.Verdict) error {
+	if code := v.Exit(); code != 0 {
 		return exitCode(code)
 	}
 	return nil

@@ -94,10 +94,9 @@ func (a *app) verify(ctx context.Context, path string, f *anchorFlags) (verifier
 	}
 	defer file.Close()
 	if f.config != "" {
-		if o.Config, err = readConfig(f.config); err != nil {
+		if err := expectConfig(f.config, &o); err != nil {
 			return verifier.Report{}, err
 		}
-		o.PolicySource = "compared with " + f.config
 	}
 	if f.repo != "" {
 		if err := a.expectRepository(ctx, file, size, f, &o); err != nil {

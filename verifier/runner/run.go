@@ -26,6 +26,7 @@ type Options struct {
 	Base, Head string   // revisions; "" is the default: see [Repository.Base], HEAD
 	Onto       string   // instead of Base: a revision, the merge base with which is the base
 	Merge      string   // revision of a merge of the head into the base, whose tree is tested in place of the head's
+	Config     string   // path of the configuration in the tree; "": verifier.ConfigFile
 	Command    []string // instead of what the base configures or shows
 	CanMint    bool     // a step of this job can have the platform sign in its name: tests need level 3 then
 	HeadOnly   bool     // leave the base out: there is nothing to compare with then

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ type Selection struct {
 	NotCovered []string // what detection left out
 	Dirty      string   // a path with uncommitted changes, "" if none was found
 
-	repo *Repository
+	repo       *Repository
+	configFile string
 }
 
 // A SelectError says why there is nothing to run.
@@ -40,7 +42,7 @@ func Select(ctx context.Context, o Options) (*Selection, error) {
 	if o.Name != "" {
 		repo.name = o.Name
 	}
-	s := &Selection{repo: repo}
+	s := &Selection{repo: repo, configFile: cmp.Or(o.Config, verifier.ConfigFile)}
 	if err := s.resolve(ctx, o); err != nil {
 		repo.Close()
 		return nil, err
@@ -146,7 +148,7 @@ func (s *Selection) base(ctx context.Context, o Options, head Listing) (Base, er
 	if cerr != nil || !found || c.Shallow != verifier.ShallowEmpty {
 		return Base{}, err
 	}
-	return s.repo.EmptyBase("the clone ends before the base, and " + verifier.ConfigFile + " says shallow: empty"), nil
+	return s.repo.EmptyBase("the clone ends before the base, and " + s.configFile + " says shallow: empty"), nil
 }
 
 // configure finds the test commands: given by hand, or at the base, or as the
@@ -165,6 +167,9 @@ func (s *Selection) configure(ctx context.Context, o Options, head Listing) erro
 		return err
 	}
 	s.Config, s.Source = c, source
+	if !found && o.Config != "" && len(o.Command) == 0 {
+		return &SelectError{verifier.NothingToRun, fmt.Errorf("nothing to run: base %s has no %s", cmp.Or(short(s.Base.ID), "(the empty tree)"), o.Config)}
+	}
 	if len(o.Command) > 0 {
 		s.Config.Test = []verifier.TestEntry{{
 			Name: "command", Run: o.Command, Dir: ".", Format: verifier.DefaultFormat(o.Command), Timeout: verifier.DefaultTimeout,
@@ -190,7 +195,7 @@ func (s *Selection) configure(ctx context.Context, o Options, head Listing) erro
 
 func (s *Selection) check() error {
 	if len(s.Config.Test) == 0 {
-		return &SelectError{verifier.NothingToRun, fmt.Errorf("nothing to run: base %s has no %s and shows no test command; write one with truegreen init, or give the command behind --", short(s.Base.ID), verifier.ConfigFile)}
+		return &SelectError{verifier.NothingToRun, fmt.Errorf("nothing to run: base %s has no %s and shows no test command; write one with truegreen init, or give the command behind --", short(s.Base.ID), s.configFile)}
 	}
 	if _, err := s.Config.Document(); err != nil {
 		return &SelectError{verifier.BadConfig, err}
@@ -200,12 +205,12 @@ func (s *Selection) check() error {
 
 // readConfig reads the configuration of a tree, or the default.
 func (s *Selection) readConfig(ctx context.Context, l Listing) (c verifier.Config, found bool, err error) {
-	text, err := s.repo.ReadFile(ctx, l, verifier.ConfigFile, 64<<10)
+	text, err := s.repo.ReadFile(ctx, l, s.configFile, 64<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return verifier.DefaultConfig(), false, nil
 	}
 	if err != nil {
-		return verifier.Config{}, false, &SelectError{verifier.BadConfig, fmt.Errorf("%s: %w", verifier.ConfigFile, err)}
+		return verifier.Config{}, false, &SelectError{verifier.BadConfig, fmt.Errorf("%s: %w", s.configFile, err)}
 	}
 	if c, err = verifier.ParseConfig(text); err != nil {
 		return verifier.Config{}, false, &SelectError{verifier.BadConfig, err}
