@@ -3,10 +3,10 @@ package forge
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -160,7 +160,7 @@ func (p place) said(lines []string) string {
 }
 
 // located finds what looks like a file and a line in it.
-var located = regexp.MustCompile(`(?:^|[\s"'(\[])((?:[A-Za-z0-9_@+.-]|/)[A-Za-z0-9_@+./-]*\.[A-Za-z0-9]+)(?::|", line )([1-9][0-9]{0,6})\b`)
+var located = lazy.Regexp(`(?:^|[\s"'(\[])((?:[A-Za-z0-9_@+.-]|/)[A-Za-z0-9_@+./-]*\.[A-Za-z0-9]+)(?::|", line )([1-9][0-9]{0,6})\b`)
 
 // place returns the line at which a failed test says that it failed, or else the one
 // at which it is declared. What a test prints is untrusted: a file counts only if the
@@ -171,7 +171,7 @@ func (f *facts) place(t verifier.TestName) (place, bool) {
 		return place{}, false
 	}
 	for _, l := range block(f.Report.Excerpt(t), 200) {
-		for _, m := range located.FindAllStringSubmatch(l, -1) {
+		for _, m := range located().FindAllStringSubmatch(l, -1) {
 			name, inside := strings.CutPrefix(m[1], verifier.WorkDir+"/")
 			if !inside {
 				if strings.HasPrefix(name, "/") {

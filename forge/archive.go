@@ -8,8 +8,9 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"regexp"
 	"strings"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 // ErrArchive is in every error of [Unpack] that is about the archive, and not about
@@ -60,7 +61,7 @@ const (
 
 // fileName is all that a name may be: one name, without folders, that means the
 // same on every system.
-var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
+var fileName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
 
 // Unpack writes the one bundle in an artifact's zip, and its sidecars, into a
 // folder. Nothing is written unless
@@ -136,7 +137,7 @@ func (d *directoryReader) ReadAt(p []byte, off int64) (int, error) {
 func checkEntry(e *zip.File) error {
 	const encrypted = 1
 	switch {
-	case !fileName.MatchString(e.Name), strings.HasSuffix(e.Name, "."):
+	case !fileName().MatchString(e.Name), strings.HasSuffix(e.Name, "."):
 		return errors.New("not the name of a bundle or a sidecar")
 	case !e.Mode().IsRegular() || e.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0:
 		return fmt.Errorf("not a regular file: %s", e.Mode())

@@ -46,14 +46,14 @@ func (j Job) Checkout(payload []byte, tree, tested string) (Checkout, error) {
 	case "merge_group":
 		return Checkout{Head: e.MergeGroup.HeadSHA, Base: e.MergeGroup.BaseSHA}, nil
 	case "push":
-		if zeroID.MatchString(e.After) {
+		if zeroID().MatchString(e.After) {
 			return Checkout{}, ErrNoCommit
 		}
 		if !strings.HasPrefix(e.Ref, "refs/heads/") {
 			return Checkout{Head: j.SHA}, nil
 		}
 		c := Checkout{Head: e.After}
-		if !zeroID.MatchString(e.Before) {
+		if !zeroID().MatchString(e.Before) {
 			c.Onto = e.Before
 		}
 		return c, nil

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 // ReadJob reads the job from the environment of one of its steps. What is missing
@@ -18,10 +20,10 @@ func ReadJob(getenv func(string) string) (Job, error) {
 	j := Job{
 		Server:     e.address("GITHUB_SERVER_URL"),
 		API:        e.address("GITHUB_API_URL"),
-		Repository: e.matches("GITHUB_REPOSITORY", repositoryName, "owner/name"),
-		Event:      e.matches("GITHUB_EVENT_NAME", eventName, "the name of an event"),
+		Repository: e.matches("GITHUB_REPOSITORY", repositoryName(), "owner/name"),
+		Event:      e.matches("GITHUB_EVENT_NAME", eventName(), "the name of an event"),
 		RunID:      e.number("GITHUB_RUN_ID"),
-		SHA:        e.matches("GITHUB_SHA", commitID, "a commit id"),
+		SHA:        e.matches("GITHUB_SHA", commitID(), "a commit id"),
 		Ref:        getenv("GITHUB_REF"),
 		Protected:  getenv("GITHUB_REF_PROTECTED") == "true",
 		Actor:      getenv("GITHUB_ACTOR"),
@@ -50,18 +52,18 @@ func ReadJob(getenv func(string) string) (Job, error) {
 }
 
 var (
-	repositoryName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/[A-Za-z0-9_.-]{1,100}$`)
-	eventName      = regexp.MustCompile(`^[a-z][a-z_]{0,63}$`)
-	commitID       = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
-	zeroID         = regexp.MustCompile(`^0+$`)
+	repositoryName = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/[A-Za-z0-9_.-]{1,100}$`)
+	eventName      = lazy.Regexp(`^[a-z][a-z_]{0,63}$`)
+	commitID       = lazy.Regexp(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+	zeroID         = lazy.Regexp(`^0+$`)
 )
 
 // isCommit reports whether s is the full id of a commit, in either object format.
-func isCommit(s string) bool { return commitID.MatchString(s) && !zeroID.MatchString(s) }
+func isCommit(s string) bool { return commitID().MatchString(s) && !zeroID().MatchString(s) }
 
 // isRepository reports whether s is owner/name, and safe as a part of a path.
 func isRepository(s string) bool {
-	return repositoryName.MatchString(s) && !strings.HasSuffix(s, "/.") && !strings.HasSuffix(s, "/..")
+	return repositoryName().MatchString(s) && !strings.HasSuffix(s, "/.") && !strings.HasSuffix(s, "/..")
 }
 
 // An environment keeps the first error, so that reading it is a list.

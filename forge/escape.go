@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"html"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/receipts"
 )
 
@@ -115,7 +115,7 @@ func htmlCode(s string) string {
 	return "<code>" + html.EscapeString(cut(OneLine(s), maxField)) + "</code>"
 }
 
-var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var colors = lazy.Regexp("\x1b\\[[0-9;]*m")
 
 // block returns the last lines of text, and each line's first characters, as they
 // are shown.
@@ -123,7 +123,7 @@ func block(text string, lines int) []string {
 	const width = 300
 	var list []string
 	for l := range strings.Lines(text) {
-		l = colors.ReplaceAllString(strings.ReplaceAll(strings.TrimRight(l, "\r\n"), "\t", "    "), "")
+		l = colors().ReplaceAllString(strings.ReplaceAll(strings.TrimRight(l, "\r\n"), "\t", "    "), "")
 		if l = strings.TrimRight(cut(OneLine(l), width), " "); l != "" {
 			list = append(list, l)
 		}
@@ -153,16 +153,16 @@ func longestRun(s string) int {
 }
 
 // plain is text in which there is nothing that a forge makes something of.
-var plain = regexp.MustCompile(`^[A-Za-z0-9 ,;:()/%'.-]*$`)
+var plain = lazy.Regexp(`^[A-Za-z0-9 ,;:()/%'.-]*$`)
 
 // marked is what a forge makes something of in text that is otherwise plain: an
 // address, an emoji, or the number of an issue behind a word.
-var marked = regexp.MustCompile(`(?i):\S|www\.|-[0-9]`)
+var marked = lazy.Regexp(`(?i):\S|www\.|-[0-9]`)
 
 // prose returns a sentence of this program for people, as Markdown and as HTML. If
 // it is not only made of plain words, it is shown as code.
 func prose(s string) string {
-	if plain.MatchString(s) && !marked.MatchString(s) && s != "" {
+	if plain().MatchString(s) && !marked().MatchString(s) && s != "" {
 		return s
 	}
 	return code(s)
@@ -171,12 +171,12 @@ func prose(s string) string {
 var markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "<", "&lt;", ">", "&gt;", "[", "\\[", "]", "\\]", "|", "\\|", "&", "&amp;", "~", "\\~", "#", "\\#")
 
 // safeURL has no character that ends an address in Markdown or in HTML.
-var safeURL = regexp.MustCompile(`^https?://[A-Za-z0-9.:-]+(/[A-Za-z0-9._~/?&=%+:,;@-]*)?(#[A-Za-z0-9._~/?&=%+:,;@-]*)?$`)
+var safeURL = lazy.Regexp(`^https?://[A-Za-z0-9.:-]+(/[A-Za-z0-9._~/?&=%+:,;@-]*)?(#[A-Za-z0-9._~/?&=%+:,;@-]*)?$`)
 
 // link returns a link, or its text alone where the address is not a plain one.
 func link(l Link) string {
 	text := prose(cut(l.Text, maxField))
-	if u, err := url.Parse(l.URL); err == nil && u.User == nil && u.Host != "" && safeURL.MatchString(l.URL) {
+	if u, err := url.Parse(l.URL); err == nil && u.User == nil && u.Host != "" && safeURL().MatchString(l.URL) {
 		text = "[" + text + "](" + l.URL + ")"
 	}
 	if !l.Expires.IsZero() {

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 // maxEvent bounds an event. GitHub cuts its events off well below that.
@@ -196,7 +197,7 @@ func (e event) checkPush() error {
 		if f.id == "" {
 			return missing(f.at)
 		}
-		if !commitID.MatchString(f.id) {
+		if !commitID().MatchString(f.id) {
 			return notCommit(f.at, f.id)
 		}
 	}
@@ -258,15 +259,15 @@ func checkRef(at, ref string) error {
 	switch {
 	case ref == "":
 		return missing(at)
-	case len(ref) > 1024 || !refName.MatchString(ref) || strings.Contains(ref, "..") || strings.Contains(ref, "//"),
+	case len(ref) > 1024 || !refName().MatchString(ref) || strings.Contains(ref, "..") || strings.Contains(ref, "//"),
 		strings.HasPrefix(ref, "/"), strings.HasSuffix(ref, "/"), strings.HasPrefix(ref, "./"), strings.Contains(ref, "/./"):
 		return fmt.Errorf("%s: %s is not the name of a ref", at, quote(ref))
 	}
 	return nil
 }
 
-var refName = regexp.MustCompile(`^[^\x00-\x20\x7f~^:?*\[\\]+$`)
+var refName = lazy.Regexp(`^[^\x00-\x20\x7f~^:?*\[\\]+$`)
 
 // queueRef is the branch of a merge queue's group. The name of the base branch may
 // hold slashes.
-var queueRef = regexp.MustCompile(`^(?:refs/heads/)?gh-readonly-queue/(.+)/pr-([1-9][0-9]{0,9})-(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+var queueRef = lazy.Regexp(`^(?:refs/heads/)?gh-readonly-queue/(.+)/pr-([1-9][0-9]{0,9})-(?:[0-9a-f]{40}|[0-9a-f]{64})$`)

@@ -19,11 +19,11 @@ func (r *resolution) gitea() error {
 		r.Commit, r.Policy, r.Branch = p.Head, p.Base, p.BaseBranch
 		r.Unattested = p.Fork && r.job.Event == "pull_request"
 	case "push":
-		if zeroID.MatchString(r.event.After) {
+		if zeroID().MatchString(r.event.After) {
 			return ErrNoCommit
 		}
 		r.Commit, r.Branch = r.event.After, strings.TrimPrefix(r.event.Ref, "refs/heads/")
-		if !zeroID.MatchString(r.event.Before) {
+		if !zeroID().MatchString(r.event.Before) {
 			r.Policy = r.event.Before
 		}
 	default:

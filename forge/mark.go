@@ -3,9 +3,10 @@ package forge
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 // A Mark is the first line of a comment: what the comment is about, for the job
@@ -29,8 +30,8 @@ type Mark struct {
 const markPrefix = "<!-- truegreen v1 key="
 
 var (
-	markKey  = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9._/]|-[a-z0-9._/]){0,62}$`)
-	markLine = regexp.MustCompile(`^<!-- truegreen v1 key=(\S+) head=(\S+) run=(\d+) attempt=(\d+) verdict=(\S+) passed=(\d+) failed=(\d+) nonce=([0-9a-f]{32}) -->$`)
+	markKey  = lazy.Regexp(`^[a-z0-9](?:[a-z0-9._/]|-[a-z0-9._/]){0,62}$`)
+	markLine = lazy.Regexp(`^<!-- truegreen v1 key=(\S+) head=(\S+) run=(\d+) attempt=(\d+) verdict=(\S+) passed=(\d+) failed=(\d+) nonce=([0-9a-f]{32}) -->$`)
 )
 
 func (m Mark) String() string {
@@ -44,7 +45,7 @@ func ParseMark(body string) (Mark, error) {
 	if !strings.HasPrefix(line, markPrefix) {
 		return Mark{}, errors.New("mark: not the start of the comment")
 	}
-	f := markLine.FindStringSubmatch(line)
+	f := markLine().FindStringSubmatch(line)
 	if f == nil {
 		return Mark{}, errors.New("mark: malformed")
 	}
@@ -69,7 +70,7 @@ func ParseMark(body string) (Mark, error) {
 
 func (m Mark) check() error {
 	switch {
-	case !markKey.MatchString(m.Key):
+	case !markKey().MatchString(m.Key):
 		return fmt.Errorf("mark: key %s", quote(m.Key))
 	case !isCommit(m.Head):
 		return fmt.Errorf("mark: head %s", quote(m.Head))
@@ -77,7 +78,7 @@ func (m Mark) check() error {
 		return fmt.Errorf("mark: run %d", m.Run)
 	case m.Attempt <= 0 || m.Attempt > 1<<30 || m.Passed < 0 || m.Passed > 1<<30 || m.Failed < 0 || m.Failed > 1<<30:
 		return fmt.Errorf("mark: attempt %d, passed %d, failed %d", m.Attempt, m.Passed, m.Failed)
-	case !nonce.MatchString(m.Nonce):
+	case !nonce().MatchString(m.Nonce):
 		return fmt.Errorf("mark: nonce %s", quote(m.Nonce))
 	}
 	switch m.Verdict {
@@ -87,7 +88,7 @@ func (m Mark) check() error {
 	return fmt.Errorf("mark: verdict %s", quote(m.Verdict))
 }
 
-var nonce = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var nonce = lazy.Regexp(`^[0-9a-f]{32}$`)
 
 // after reports whether m is from a later run, or a later attempt, than n. A run
 // that is repeated keeps its number, so it stays older than the runs after it.

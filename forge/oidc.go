@@ -9,9 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 const (
@@ -31,7 +32,7 @@ func OIDCInReach(getenv func(string) string) bool {
 // ErrNoOIDC says that the job has no right to tokens.
 var ErrNoOIDC error = &PermissionError{Need: "id-token: write", Err: errors.New(oidcURL + " is not set")}
 
-var compactToken = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
+var compactToken = lazy.Regexp(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 
 // IDToken asks the platform for a token about this job, for an audience. It is a
 // bearer token for some minutes: mask it before anything is logged. A request that
@@ -105,7 +106,7 @@ func requestToken(ctx context.Context, u *url.URL, bearer string, o Options) (to
 		return "", false, fmt.Errorf("answer: more than %d bytes", 2*maxIDToken)
 	case err != nil:
 		return "", false, fmt.Errorf("answer: %w", err)
-	case len(got.Value) > maxIDToken || !compactToken.MatchString(got.Value) || strings.Count(got.Value, ".") != 2:
+	case len(got.Value) > maxIDToken || !compactToken().MatchString(got.Value) || strings.Count(got.Value, ".") != 2:
 		return "", false, errors.New("answer: not a token")
 	}
 	return got.Value, false, nil

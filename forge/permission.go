@@ -3,8 +3,9 @@ package forge
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 // A PermissionError says that the token may not do what was tried. It is final: it
@@ -58,7 +59,7 @@ const (
 // explain adds to a permission error why this job's token cannot have it.
 func (c *Client) explain(err error, fork bool) error {
 	var p *PermissionError
-	if !errors.As(err, &p) || !writes.MatchString(p.Need) {
+	if !errors.As(err, &p) || !writes().MatchString(p.Need) {
 		return err
 	}
 	switch {
@@ -72,4 +73,4 @@ func (c *Client) explain(err error, fork bool) error {
 	return fmt.Errorf("%w: %s", err, p.Cause)
 }
 
-var writes = regexp.MustCompile(`: write\b`)
+var writes = lazy.Regexp(`: write\b`)

@@ -10,7 +10,7 @@ import (
 var ErrNoCommit = errors.New("nothing was pushed: the ref was deleted")
 
 func (r *resolution) push() error {
-	if zeroID.MatchString(r.event.After) {
+	if zeroID().MatchString(r.event.After) {
 		return ErrNoCommit
 	}
 	branch, isBranch := strings.CutPrefix(r.event.Ref, "refs/heads/")
@@ -66,7 +66,7 @@ func (r *resolution) pushBase(branch string) error {
 		return err
 	}
 	before := r.event.Before
-	if !zeroID.MatchString(before) {
+	if !zeroID().MatchString(before) {
 		base, err := r.mergeBase(r.ctx, before, r.Head)
 		switch {
 		case err != nil && !unknown(err):

@@ -2,10 +2,10 @@ package forge
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
@@ -308,14 +308,14 @@ func causeOf(c verifier.Code) verifier.Cause {
 const maxCommand = 1000 // characters
 
 // shellName has nothing that a shell or the command line makes something of.
-var shellName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+var shellName = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
 // command returns how to verify the bundle anywhere.
 func (f *facts) command() string {
 	switch {
 	case f.Verify != "":
 		return f.Verify
-	case shellName.MatchString(f.File):
+	case shellName().MatchString(f.File):
 		return "truegreen verify --repo . " + f.File
 	}
 	return ""

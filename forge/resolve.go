@@ -241,7 +241,7 @@ func (r *resolution) mergeGroup() error {
 		r.note("the base %s of the group is not on %s yet: the policy is that of its tip", g.BaseSHA, quote(branch))
 	}
 	// A group may hold several pull requests, and each had its own report.
-	if m := queueRef.FindStringSubmatch(g.HeadRef); m != nil && m[1] == branch {
+	if m := queueRef().FindStringSubmatch(g.HeadRef); m != nil && m[1] == branch {
 		r.note("the merge queue's group up to pull request %s", m[2])
 	}
 	return nil

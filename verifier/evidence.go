@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/internal/strictjson"
 	"github.com/truegreen-dev/truegreen/receipts"
 )
@@ -138,7 +138,7 @@ const sigToolchain = "toolchain-too-old"
 // without a single test.
 const sigSaid = "go-command-failed"
 
-var tooOld = regexp.MustCompile(`requires go >= [0-9a-z.]+ \(running go [0-9a-z.]+(; GOTOOLCHAIN=local)?\)`)
+var tooOld = lazy.Regexp(`requires go >= [0-9a-z.]+ \(running go [0-9a-z.]+(; GOTOOLCHAIN=local)?\)`)
 
 // readCall returns the reading of one call. Its report named lines is not one of
 // tests.
@@ -218,7 +218,7 @@ func toolchain(r *Reading, result *receipts.Result, open func(receipts.Digest) (
 	if err != nil {
 		return err
 	}
-	if found := tooOld.Find(head); found != nil {
+	if found := tooOld().Find(head); found != nil {
 		r.Signals = append(r.Signals, Signal{Code: sigToolchain, Detail: cut(string(found), maxDetail)})
 	} else if said := bytes.TrimSpace(head); len(said) > 0 && len(r.Suites) == 0 {
 		r.Signals = append(r.Signals, Signal{Code: sigSaid, Detail: cut(string(said), maxDetail)})

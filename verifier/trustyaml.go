@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 // The paths in a repository at which it says whose signatures count. They count at a
@@ -197,12 +198,12 @@ func isEvent(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-var workflowForm = regexp.MustCompile(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+/\.github/workflows/[A-Za-z0-9._-]+\.ya?ml@(.+)$`)
+var workflowForm = lazy.Regexp(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+/\.github/workflows/[A-Za-z0-9._-]+\.ya?ml@(.+)$`)
 
 // checkWorkflow refuses what cannot be the job_workflow_ref of a workflow that its owner
 // fixes or protects. A pull request's merge ref is neither: the patch writes it.
 func checkWorkflow(s string) error {
-	m := workflowForm.FindStringSubmatch(s)
+	m := workflowForm().FindStringSubmatch(s)
 	if m == nil || len(s) > 1<<10 {
 		return fmt.Errorf("%q is not OWNER/REPOSITORY/.github/workflows/FILE@REF", s)
 	}

@@ -349,6 +349,7 @@ func TestActTampered(t *testing.T) {
 			r.pullRequest("pull_request_target", r.base)
 			r.comes("truegreen-forks.yml", c.want)
 			r.push("refs/tags/v1.0.0", strings.Repeat("0", 40), r.base)
+			r.workflow = strings.Replace(hubForks, "-forks", "-jobs", 1)
 			r.comes("truegreen-release.yml", c.want)
 		})
 	}

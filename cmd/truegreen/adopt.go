@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/truegreen-dev/truegreen/docs/recipes"
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/verifier"
 	"github.com/truegreen-dev/truegreen/verifier/runner"
 )
@@ -26,9 +26,9 @@ type initOptions struct {
 // What goes into a workflow as it is. Other names are possible on GitHub, but would have
 // to be quoted, and some are patterns there.
 var (
-	plainAction     = regexp.MustCompile(`^[A-Za-z0-9-]+(/[A-Za-z0-9._-]+)+@[A-Za-z0-9][A-Za-z0-9._/-]*$`)
-	plainRepository = regexp.MustCompile(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$`)
-	plainBranch     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
+	plainAction     = lazy.Regexp(`^[A-Za-z0-9-]+(/[A-Za-z0-9._-]+)+@[A-Za-z0-9][A-Za-z0-9._/-]*$`)
+	plainRepository = lazy.Regexp(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$`)
+	plainBranch     = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
 )
 
 func (o *initOptions) check(cmd *cobra.Command) error {
@@ -39,7 +39,7 @@ func (o *initOptions) check(cmd *cobra.Command) error {
 			}
 		}
 	}
-	if !plainAction.MatchString(o.action) {
+	if !plainAction().MatchString(o.action) {
 		return usage("--action %q: want OWNER/REPOSITORY@REF", o.action)
 	}
 	if o.id < 0 || o.id == 0 && cmd.Flags().Changed("repository-id") {
@@ -97,14 +97,14 @@ func findPlace(ctx context.Context, o initOptions) (p recipes.Place, why []strin
 	defer repo.Close()
 	p = recipes.Place{Repository: recipes.Repository, Branch: recipes.Branch, Action: o.action}
 	host, name, _ := strings.Cut(repo.Name(), "/")
-	if (host == "github.com" || host == "ssh.github.com") && plainRepository.MatchString(name) {
+	if (host == "github.com" || host == "ssh.github.com") && plainRepository().MatchString(name) {
 		p.Repository = name
 	} else {
 		why = append(why, fmt.Sprintf("%s is not a repository on github.com: put yours where %s is in the files above", repo.Name(), recipes.Repository))
 	}
 	branch := repo.DefaultBranch()
 	switch {
-	case plainBranch.MatchString(branch):
+	case plainBranch().MatchString(branch):
 		p.Branch = branch
 	case branch == "":
 		why = append(why, fmt.Sprintf("this clone does not know the default branch of origin: change %s in the files above if it is another", recipes.Branch))

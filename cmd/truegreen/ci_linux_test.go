@@ -36,6 +36,9 @@ type hub struct {
 	stdout, stderr, summary string
 }
 
+// hubForks is the workflow whose jobs run forks' patches.
+const hubForks = githubtest.Repository + "/.github/workflows/truegreen-forks.yml@refs/heads/main"
+
 // newHub makes a pull request: its base fails no test, and its head is what patch
 // changes of the files.
 func newHub(t *testing.T, patch map[string]string) *hub {
@@ -64,8 +67,8 @@ func newHub(t *testing.T, patch map[string]string) *hub {
 	base := map[string]string{
 		verifier.ConfigFile: demoConfig, "calc.sh": "add() { echo $(($1 + $2)); }\n", "test.sh": fmt.Sprintf(demoTest, `check sum "$(add 1 2)" 3`),
 		verifier.KeysFile: string(fixture.IssuerKeys(fixture.TokenKeyID, &fixture.IssuerKey().PublicKey)),
-		verifier.TrustFile: fmt.Sprintf("oidc:\n  - repository-id: %d\n    workflows: [%s]\n    events: [pull_request, pull_request_target, push, merge_group]\n",
-			githubtest.RepositoryID, h.workflow),
+		verifier.TrustFile: fmt.Sprintf("oidc:\n  - repository-id: %d\n    workflows: [%s, %s]\n    events: [pull_request, pull_request_target, push, merge_group]\n",
+			githubtest.RepositoryID, h.workflow, hubForks),
 	}
 	for name, text := range patch { // of the base: with a leading slash
 		if name, ok := strings.CutPrefix(name, "/"); ok {
@@ -378,6 +381,7 @@ func TestCIMissing(t *testing.T) {
 
 // fork makes the pull request one of a fork.
 func (h *hub) fork() {
+	h.workflow = hubForks
 	h.Pulls[7].HeadRepo, h.Pulls[7].HeadRepoID = "mallory/widgets", githubtest.ForkID
 }
 
@@ -654,4 +658,24 @@ func TestCIProjects(t *testing.T) {
 			t.Errorf("%q: exit code %d\n%s", bad, h.exit, h.stderr)
 		}
 	}
+}
+
+// TestCIRevoked: whom the protected branch does not name any more is not trusted, although
+// the patch is older than that.
+func TestCIRevoked(t *testing.T) {
+	h := newHub(t, nil)
+	h.step(modeRun, nil).exits(0, "")
+	next := h.hand()
+	h.step(modeSeal, next).exits(0, "")
+	h.git("checkout", "--quiet", "main")
+	trust, err := os.ReadFile(filepath.Join(h.dir, verifier.TrustFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tip := h.commit(map[string]string{verifier.TrustFile: strings.Replace(string(trust), "truegreen-jobs.yml", "other.yml", 1)})
+	pull := h.Pulls[7]
+	h.serve()
+	h.Pulls[7] = pull
+	h.Refs["heads/main"] = githubtest.Object{Type: "commit", SHA: tip}
+	h.step(modeReport, next).exits(3, "no-trusted-seal")
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/truegreen-dev/truegreen/forge"
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -152,11 +153,18 @@ func fileSHA256(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
+var ofAttempt = lazy.Regexp(`-a([1-9][0-9]{0,5})\.tar\.zst$`)
+
 // verifyCommand is how anyone verifies the bundle that a job reports on.
 func (s *ciStep) verifyCommand(t forge.Target, name string) string {
 	var b strings.Builder
 	if s.in.artifact == "" {
-		fmt.Fprintf(&b, "gh run download %d -R %s -n truegreen-a%d && ", s.job.RunID, s.job.Repository, s.job.Attempt)
+		// Jobs of an earlier attempt may have made it, which is in its name.
+		attempt := strconv.Itoa(s.job.Attempt)
+		if m := ofAttempt().FindStringSubmatch(name); m != nil {
+			attempt = m[1]
+		}
+		fmt.Fprintf(&b, "gh run download %d -R %s -n truegreen-a%s && ", s.job.RunID, s.job.Repository, attempt)
 	} else {
 		fmt.Fprintf(&b, "gh run download %d -R %s -n %s-a%d && ", t.Run, s.job.Repository, s.in.artifact, t.RunAttempt)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -291,8 +292,14 @@ func (s *ciStep) expect(ctx context.Context, t *forge.Target, p *project) (o ver
 	return o, notes, err
 }
 
-// anchor trusts whom the protected branch names.
+// anchor trusts whom the protected branch names now: who was taken out of it since the
+// patch began is not trusted any more. What was pushed to the branch does not name its
+// own.
 func (s *ciStep) anchor(ctx context.Context, t *forge.Target, o *verifier.Options) error {
+	at := cmp.Or(t.Tip, t.Policy)
+	if s.job.Event == "push" {
+		at = t.Policy
+	}
 	o.OIDC = &verifier.OIDCAnchor{RepositoryID: s.job.RepositoryID, Run: s.job.RunID, Commits: []string{s.job.SHA}}
 	for _, file := range []struct {
 		path  string
@@ -311,7 +318,7 @@ func (s *ciStep) anchor(ctx context.Context, t *forge.Target, o *verifier.Option
 			return err
 		}},
 	} {
-		text, err := s.client.File(ctx, s.job.Repository, file.path, t.Policy, 1<<20)
+		text, err := s.client.File(ctx, s.job.Repository, file.path, at, 1<<20)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -319,7 +326,7 @@ func (s *ciStep) anchor(ctx context.Context, t *forge.Target, o *verifier.Option
 			return forgeError(err)
 		}
 		if err := file.parse(text); err != nil {
-			return &codeError{verifier.BadConfig, fmt.Errorf("%s at %s: %w", file.path, short(t.Policy), err)}
+			return &codeError{verifier.BadConfig, fmt.Errorf("%s at %s: %w", file.path, short(at), err)}
 		}
 	}
 	return nil

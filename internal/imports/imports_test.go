@@ -208,12 +208,12 @@ func TestDependencies(t *testing.T) {
 		},
 		"verifier": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
-			module + "/internal/strictjson", module + "/receipts", module + "/bundle", module + "/verifier/source",
+			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier/source",
 		},
 		"forge": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
 			"github.com/google/go-github/v60", "github.com/google/go-querystring",
-			module + "/internal/strictjson", module + "/receipts", module + "/bundle", module + "/verifier",
+			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier",
 		},
 		"verifier/source":     {"golang.org/x/mod"},
 		"sandbox":             {"golang.org/x/sys"},

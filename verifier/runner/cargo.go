@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/sandbox"
 )
 
@@ -73,7 +74,7 @@ func registryVariable(name string) string {
 	return "CARGO_REGISTRIES_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_INDEX"
 }
 
-var defaultToolchain = lazyRegexp(`(?m)^default_toolchain = "([\w.-]+)"$`)
+var defaultToolchain = lazy.Regexp(`(?m)^default_toolchain = "([\w.-]+)"$`)
 
 // find looks for cargo. What rustup puts on the PATH is a switch that may fetch
 // toolchains: the one behind it is found by rustup's own settings.

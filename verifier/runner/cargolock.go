@@ -6,16 +6,18 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 var (
-	cargoName       = lazyRegexp(`^\w[\w-]{0,63}$`)
-	cargoVersion    = lazyRegexp(`^\d+\.\d+\.\d+[0-9A-Za-z.+-]{0,200}$`)
-	cargoSource     = lazyRegexp(`^(registry|sparse)\+https?://[^\s"'\\()]+$`)
-	cargoChecksum   = lazyRegexp(`^[0-9a-f]{64}$`)
-	cargoDependency = lazyRegexp(`^ "([^"\\]+)",$`)
-	cargoFormat     = lazyRegexp(`^version = [34]$`)
-	cargoString     = lazyRegexp(`^(\w+) = "([^"\\]*)"$`)
+	cargoName       = lazy.Regexp(`^\w[\w-]{0,63}$`)
+	cargoVersion    = lazy.Regexp(`^\d+\.\d+\.\d+[0-9A-Za-z.+-]{0,200}$`)
+	cargoSource     = lazy.Regexp(`^(registry|sparse)\+https?://[^\s"'\\()]+$`)
+	cargoChecksum   = lazy.Regexp(`^[0-9a-f]{64}$`)
+	cargoDependency = lazy.Regexp(`^ "([^"\\]+)",$`)
+	cargoFormat     = lazy.Regexp(`^version = [34]$`)
+	cargoString     = lazy.Regexp(`^(\w+) = "([^"\\]*)"$`)
 )
 
 // A crate is a package of a lock file. One without a source is in the tree.
@@ -58,7 +60,7 @@ func (cargo) lock(f treeDir, environ []string) (*locked, error) {
 }
 
 // cargoRequires finds a table or key of dependencies in a manifest.
-var cargoRequires = lazyRegexp(`(?m)^\s*\[?[\w.'"() =-]*dependencies`)
+var cargoRequires = lazy.Regexp(`(?m)^\s*\[?[\w.'"() =-]*dependencies`)
 
 // cargoPackage makes the package that depends on all crates.
 func (l *locked) cargoPackage(crates []crate, registries map[string]string) error {

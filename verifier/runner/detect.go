@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -190,7 +191,7 @@ func (d *detector) workspaceEnv(module string) []string {
 	return []string{"GOWORK=off"}
 }
 
-var notInName = lazyRegexp(`[^a-z0-9]+`)
+var notInName = lazy.Regexp(`[^a-z0-9]+`)
 
 // entryName makes a legal and unused name: "go" and what the folder's
 // name has of a-z, 0-9 and "-".
@@ -224,7 +225,7 @@ func (d *detector) npmScript() bool {
 }
 
 // pytestSection finds pytest's settings in pyproject.toml, setup.cfg and tox.ini.
-var pytestSection = lazyRegexp(`(?m)^\[(tool\.pytest(\.ini_options)?|tool:pytest|pytest)\]`)
+var pytestSection = lazy.Regexp(`(?m)^\[(tool\.pytest(\.ini_options)?|tool:pytest|pytest)\]`)
 
 func (d *detector) python() bool {
 	project, settings := false, d.files["pytest.ini"] || d.files["conftest.py"]
@@ -262,7 +263,7 @@ func (d *detector) noteBelow(manifest string) {
 }
 
 // testTarget finds a rule for "test", not an assignment to a variable.
-var testTarget = lazyRegexp(`(?m)^([^\s:=#]+ +)*test( +[^\s:=#]+)* *::?([^:=]|$)`)
+var testTarget = lazy.Regexp(`(?m)^([^\s:=#]+ +)*test( +[^\s:=#]+)* *::?([^:=]|$)`)
 
 func (d *detector) makefile() {
 	for _, name := range []string{"GNUmakefile", "makefile", "Makefile"} { // make's own order

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/sandbox"
 )
@@ -133,7 +134,7 @@ func (j *job) download(ctx context.Context, side int, tmp, dir string, host map[
 }
 
 // goSum is a line of go.sum: a module, a version, perhaps with /go.mod, and a hash.
-var goSum = lazyRegexp(`^[!-~]+ [!-~]+ h\d+:[A-Za-z0-9+/=]+$`)
+var goSum = lazy.Regexp(`^[!-~]+ [!-~]+ h\d+:[A-Za-z0-9+/=]+$`)
 
 // goSums returns what a module's go.sum, and the go.work.sum that may serve it,
 // record: a file of modules, or nothing.

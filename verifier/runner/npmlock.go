@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 // npmManifest holds what npm ci needs of package.json: what is compared with the
@@ -85,11 +87,11 @@ func requiresAny(manifest map[string]json.RawMessage) bool {
 var (
 	// npmLegacy finds the one setting of a tree's .npmrc that is taken over: it
 	// decides what a complete lock file is, and nothing else.
-	npmLegacy    = lazyRegexp(`(?m)^\s*legacy-peer-deps\s*=\s*"?true"?\s*$`)
-	npmPlace     = lazyRegexp(`^(?:node_modules/(?:@[\w.~-]+/)?[\w~-][\w.~-]*(?:/|$))+$`)
-	npmName      = lazyRegexp(`^(?:@[\w.~-]+/)?[\w~-][\w.~-]*$`)
-	npmVersion   = lazyRegexp(`^[0-9A-Za-z.+-]{1,256}$`)
-	npmIntegrity = lazyRegexp(`^sha512-[A-Za-z0-9+/]{86}==$`)
+	npmLegacy    = lazy.Regexp(`(?m)^\s*legacy-peer-deps\s*=\s*"?true"?\s*$`)
+	npmPlace     = lazy.Regexp(`^(?:node_modules/(?:@[\w.~-]+/)?[\w~-][\w.~-]*(?:/|$))+$`)
+	npmName      = lazy.Regexp(`^(?:@[\w.~-]+/)?[\w~-][\w.~-]*$`)
+	npmVersion   = lazy.Regexp(`^[0-9A-Za-z.+-]{1,256}$`)
+	npmIntegrity = lazy.Regexp(`^sha512-[A-Za-z0-9+/]{86}==$`)
 )
 
 // readPackageLock reads a lock file and writes it again without the places that

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/sandbox"
 )
 
@@ -124,8 +125,8 @@ func (pip) lock(f treeDir, _ []string) (*locked, error) {
 // requirement is a line that pins a package: name, extras, version, marker and
 // hashes. A marker has no "-", with which options begin.
 var (
-	requirement = lazyRegexp(`^([A-Za-z0-9][\w.-]*)(\[[\w., -]+\])?[ \t]*==[ \t]*([\w.!+]+)[ \t]*(;[\w \t.<>=!~"'(),]*)?((?:[ \t]+--hash=sha(?:256:[0-9a-f]{64}|384:[0-9a-f]{96}|512:[0-9a-f]{128}))+)$`)
-	comment     = lazyRegexp(`(^|\s)#.*$`)
+	requirement = lazy.Regexp(`^([A-Za-z0-9][\w.-]*)(\[[\w., -]+\])?[ \t]*==[ \t]*([\w.!+]+)[ \t]*(;[\w \t.<>=!~"'(),]*)?((?:[ \t]+--hash=sha(?:256:[0-9a-f]{64}|384:[0-9a-f]{96}|512:[0-9a-f]{128}))+)$`)
+	comment     = lazy.Regexp(`(^|\s)#.*$`)
 )
 
 // readRequirements reads a requirements file in which every line pins a package.
