@@ -29,13 +29,13 @@ import (
 //	11 oss-pr-reviewer#21, storyland-ai#270   TestOlderRun
 //	12 tfaction#1174                          TestOlderRun
 //	13 ctrf#149, robotframework-reporter#18   TestKeys
-//	14 reviewdog#1065, peter-evans#205        TestTooLong (what is made of it: the renderer)
+//	14 reviewdog#1065, peter-evans#205        TestTooLong, TestDegrade
 //	15 dorny#57, #60                          TestCheckBytes, TestStatusCut
-//	16 mikepenz#1063, big-code-analysis#440   the renderer
+//	16 mikepenz#1063, big-code-analysis#440   TestAnnotationQuota
 //	17 dorny#143                              TestCheckChunks
 //	18 maester#905                            TestSummary
-//	19 peter-evans#96, sticky#1408            the command: texts are files
-//	20 golangci-lint-action#31, temporal#6594 the renderer
+//	19 peter-evans#96, sticky#1408            docs/recipes: TestActionInputs; no input is a text
+//	20 golangci-lint-action#31, temporal#6594 TestPlace
 //	21 runner#3444                            TestWorkflowRun
 //	22 mikepenz#522, CoursIA#10492            TestStatusOnHead
 //	23 larksuite/cli#170                      TestWorkflowRun
@@ -46,13 +46,13 @@ import (
 //	28 irsl 2025                              TestDownloadDigest
 //	29 CVE-2022-35954                         TestOutputInjection
 //	30 ::add-mask:: in output                 TestStopCommands
-//	31 runner#665, act#2874                   action.yml
-//	32 runner#2566, ecamp3#4429               the recipes
+//	31 runner#665, act#2874                   docs/recipes: TestActionInputs
+//	32 runner#2566, ecamp3#4429               docs/recipes: TestRules; cmd: TestActTampered
 //	33 sticky#953, gitea#36024                TestAddresses, TestGitea
 //	34 testcontainers-go#1288                 TestArtifacts, verifier: no-tests
-//	35 zuke-build/zuke#514                    the command: reported=false
-//	36 omi#13850 and others                   the hook
-//	37 snyk/actions#87                        action.yml
+//	35 zuke-build/zuke#514                    cmd: TestCIReadOnly
+//	36 omi#13850 and others                   hooks: there are none yet
+//	37 snyk/actions#87                        docs/recipes: TestFind
 
 // commits of the repository that tests have:
 //
