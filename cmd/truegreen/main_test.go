@@ -75,7 +75,8 @@ var (
 //	                     goes into the variable NAME, and a truegreen that can be
 //	                     its first process
 //
-// The variable GOSTATE names a state folder that scripts may share, so that not each
+// Scripts that test Go code begin with warm, which gives their state folder a compiled standard
+// library. The variable GOSTATE names a state folder that scripts may share, so that not each
 // of them compiles a standard library.
 //
 // On Linux there are the program deny CALLS COMMAND, which runs one without some
@@ -85,7 +86,7 @@ func TestScript(t *testing.T) {
 	runs := &madeRuns{dir: t.TempDir(), made: map[string]*madeRun{}}
 	cmds := maps.Clone(commands)
 	maps.Copy(cmds, map[string]func(*testscript.TestScript, bool, []string){
-		"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey, "agent": serveAgent, "serve": serve, "served": served,
+		"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "warm": runs.warm, "sshkey": sshKey, "agent": serveAgent, "serve": serve, "served": served,
 		"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
 		"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
 		"issuer": serveIssuer, "token": makeToken,

@@ -103,6 +103,36 @@ type madeRun struct {
 	env map[string]string // BASE, HEAD and TREE
 }
 
+// warm gives the state folder of a script the compiled packages that tests in scripts
+// import, so that each is compiled once.
+func (m *madeRuns) warm(ts *testscript.TestScript, neg bool, args []string) {
+	usageIf(ts, neg || len(args) != 0, "warm")
+	shared := filepath.Join(m.dir, "go", "cache", "go-build")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, err := os.Stat(shared); err != nil {
+		repo := filepath.Join(m.dir, "warm")
+		ts.Check(os.MkdirAll(repo, 0o755))
+		git(ts, repo, "init", "--quiet", "--initial-branch=main")
+		const test = "package warm\n\nimport (\n\t_ \"errors\"\n\t_ \"fmt\"\n\t_ \"os\"\n\t_ \"strings\"\n\t\"testing\"\n\t_ \"time\"\n)\n\nfunc TestWarm(*testing.T) {}\n"
+		for _, text := range []string{test, test + "\nfunc TestAgain(*testing.T) {}\n"} {
+			ts.Check(os.WriteFile(filepath.Join(repo, "go.mod"), []byte("module warm\n\ngo 1.21\n"), 0o644))
+			ts.Check(os.WriteFile(filepath.Join(repo, "warm_test.go"), []byte(text), 0o644))
+			git(ts, repo, "add", "--all")
+			git(ts, repo, "commit", "--quiet", "--message=change")
+		}
+		cmd := exec.Command("truegreen", "run", "--repo", repo, "--head-only", "--out", filepath.Join(m.dir, "warm.tar.zst"))
+		cmd.Env = append(environ(ts), "TRUEGREEN_STATE="+filepath.Join(m.dir, "go"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			ts.Fatalf("%v\n%s", err, out)
+		}
+	}
+	if cache := filepath.Join(ts.Getenv("TRUEGREEN_STATE"), "cache"); cache != filepath.Dir(shared) {
+		ts.Check(os.MkdirAll(cache, 0o755))
+		ts.Check(os.Symlink(shared, filepath.Join(cache, "go-build")))
+	}
+}
+
 // use copies a run, with all that belongs to it, into the script's folder.
 func (m *madeRuns) use(ts *testscript.TestScript, neg bool, args []string) {
 	usageIf(ts, neg || len(args) != 1, "bundle green|red")
