@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/truegreen-dev/truegreen/forge"
 	"github.com/truegreen-dev/truegreen/internal/fixture"
 	"github.com/truegreen-dev/truegreen/internal/githubtest"
 	"github.com/truegreen-dev/truegreen/verifier"
@@ -322,7 +323,12 @@ func TestCIRed(t *testing.T) {
 	if h.Statuses[0].State != "failure" || !strings.Contains(h.Comments[0].Body, "verdict=failed") || !strings.Contains(h.Comments[0].Body, "calc sum") {
 		t.Errorf("statuses %+v\n%s", h.Statuses, h.Comments[0].Body)
 	}
-	next["enforce"] = "false"
+	next["check-run"] = "true"
+	h.step(modeReport, next).exits(1, "tests-failed")
+	if len(h.Checks) != 1 || h.Checks[0].Conclusion != "failure" || h.Checks[0].Commit != h.head {
+		t.Errorf("checks %+v", h.Checks)
+	}
+	next["enforce"], next["check-run"] = "false", "false"
 	h.step(modeReport, next).exits(0, "tests-failed")
 	if h.out["verdict"] != "failed" || !strings.Contains(h.Comments[0].Body, "report only: would have FAILED") {
 		t.Errorf("outputs %q\n%s", h.out, h.Comments[0].Body)
@@ -678,4 +684,31 @@ func TestCIRevoked(t *testing.T) {
 	h.Pulls[7] = pull
 	h.Refs["heads/main"] = githubtest.Object{Type: "commit", SHA: tip}
 	h.step(modeReport, next).exits(3, "no-trusted-seal")
+}
+
+// TestCIPublic: where everybody can download the sidecar, the job that made it ends when
+// the token has expired, unless that is not wanted.
+func TestCIPublic(t *testing.T) {
+	h := newHub(t, nil)
+	h.event["repository"] = map[string]any{"id": githubtest.RepositoryID, "full_name": githubtest.Repository, "default_branch": "main", "private": false}
+	h.step(modeRun, nil).exits(0, "")
+	next := h.hand()
+	h.step(modeSeal, next).exits(0, "")
+	if !strings.Contains(h.stdout, "until the token has expired") {
+		t.Error(h.stdout)
+	}
+	end := time.Now()
+	token, err := os.ReadFile(h.out["sidecar-path"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if expires, err := forge.TokenExpiry(string(token)); err != nil || end.Before(expires) {
+		t.Errorf("ended at %s, the token at %s (%v)", end, expires, err)
+	}
+	h.claims = map[string]any{"exp": time.Now().Add(time.Hour).Unix()}
+	if h.step(modeSeal, next); h.exit != 2 || !strings.Contains(h.stderr, "oidc-disclose") {
+		t.Errorf("exit code %d\n%s", h.exit, h.stderr)
+	}
+	next["oidc-disclose"] = "now"
+	h.step(modeSeal, next).exits(0, "")
 }
