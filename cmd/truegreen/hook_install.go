@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/truegreen-dev/truegreen/internal/prepush"
 	"github.com/truegreen-dev/truegreen/verifier/runner"
@@ -113,6 +114,12 @@ func (a *app) hookInstall(ctx context.Context, repo string, s prepush.Script) er
 		fmt.Fprintf(a.out, "       it is in the work tree, and names a path of this machine: do not commit it\n")
 	}
 	fmt.Fprintln(a.out, "       to remove it: truegreen hook uninstall")
+	// The first push need not open all bundles that there are. If this fails, it does.
+	if state, err := a.state(); err == nil {
+		if err := runner.IndexBundles(ctx, state, time.Now()); err != nil {
+			fmt.Fprintf(a.err, "truegreen: %s\n", oneLine(err.Error()))
+		}
+	}
 	return nil
 }
 

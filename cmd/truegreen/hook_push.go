@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -73,7 +74,8 @@ func chain(ctx context.Context, f *pushFlags, input []byte) error {
 		return nil
 	}
 	info, err := os.Stat(f.chain)
-	if errors.Is(err, os.ErrNotExist) || err == nil && (info.IsDir() || info.Mode()&0o111 == 0) {
+	windows := runtime.GOOS == "windows" // without modes, and without scripts of its own
+	if errors.Is(err, os.ErrNotExist) || err == nil && (info.IsDir() || info.Mode()&0o111 == 0 && !windows) {
 		return nil // Git leaves out what is not executable
 	}
 	call := func(name string, args ...string) error {
@@ -85,8 +87,10 @@ func chain(ctx context.Context, f *pushFlags, input []byte) error {
 	if !strings.ContainsRune(path, filepath.Separator) {
 		path = "." + string(filepath.Separator) + path
 	}
-	err = call(path, f.args...)
-	if errors.Is(err, syscall.ENOEXEC) { // no first line that names a program
+	if !windows {
+		err = call(path, f.args...)
+	}
+	if windows || errors.Is(err, syscall.ENOEXEC) { // no first line that names a program
 		err = call("sh", append([]string{path}, f.args...)...)
 	}
 	// It may leave its input where it is.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/verifier"
@@ -35,66 +36,102 @@ func treeKey(repository, tree string) string {
 	return receipts.Sum(fmt.Appendf(nil, "truegreen/v1 tree\x00%s\x00%s", repository, tree)).String()
 }
 
+// keyOf returns the key of what a report is about.
+func keyOf(r verifier.Report) string {
+	if !r.Sound() {
+		return noTree
+	}
+	p := r.Patch()
+	return treeKey(string(p.Repository), p.Tree.Git)
+}
+
 // IndexBundle enters a bundle in the index, if it is one of the state folder's.
 func IndexBundle(state, path string, r verifier.Report) error {
 	if filepath.Dir(path) != filepath.Join(state, bundlesDir) {
 		return nil
 	}
-	key := noTree
-	if p := r.Patch(); r.Sound() {
-		key = treeKey(string(p.Repository), p.Tree.Git)
-	}
 	dir := filepath.Join(state, cacheDir, treesDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, key+"-"+filepath.Base(path)), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, keyOf(r)+"-"+filepath.Base(path)), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	return f.Close()
 }
 
-// bundlesOf returns the bundles that the index has for a key, and those that it does not
+// A candidate is a bundle that may be about a tree.
+type candidate struct {
+	path  string
+	known bool // the index says that it is; else the index does not have it
+}
+
+// candidates returns the bundles that the index has for a key, and those that it does not
 // have at all, the newest first: their names begin with the time.
-func bundlesOf(state, key string) (found, unknown []string, err error) {
+func candidates(state, key string) ([]candidate, error) {
 	names, err := namesIn(filepath.Join(state, bundlesDir))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	index := filepath.Join(state, cacheDir, treesDir)
 	entries, err := namesIn(index)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	there := make(map[string]bool, len(names))
+	keys := make(map[string]string, len(names)) // of bundles, "" where there is no entry
 	for _, name := range names {
-		there[name] = strings.HasSuffix(name, bundleExt)
+		if strings.HasSuffix(name, bundleExt) {
+			keys[name] = ""
+		}
 	}
-	known := make(map[string]bool, len(entries))
 	for _, e := range entries {
 		k, name, _ := strings.Cut(e, "-")
-		if !there[name] {
+		if had, ok := keys[name]; !ok {
 			os.Remove(filepath.Join(index, e)) // the bundle is gone
-			continue
-		}
-		known[name] = true
-		if k == key {
-			found = append(found, name)
+		} else if had != key {
+			keys[name] = k
 		}
 	}
-	for name, isBundle := range there {
-		if isBundle && !known[name] {
-			unknown = append(unknown, name)
+	var list []candidate
+	for name, k := range keys {
+		if k == key || k == "" {
+			list = append(list, candidate{filepath.Join(state, bundlesDir, name), k != ""})
 		}
 	}
-	for _, list := range [][]string{found, unknown} {
-		slices.SortFunc(list, func(a, b string) int { return strings.Compare(b, a) })
-		for i := range list {
-			list[i] = filepath.Join(state, bundlesDir, list[i])
+	slices.SortFunc(list, func(a, b candidate) int { return strings.Compare(b.path, a.path) })
+	return list, nil
+}
+
+// IndexBundles enters the bundles that the index does not have.
+func IndexBundles(ctx context.Context, state string, now time.Time) error {
+	list, err := candidates(state, noTree)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !c.known {
+			if _, err := c.enter(state, now); err != nil {
+				return err
+			}
 		}
 	}
-	return found, unknown, nil
+	return nil
+}
+
+// enter opens a bundle that the index does not have, enters it, and returns its key.
+func (c candidate) enter(state string, now time.Time) (key string, err error) {
+	r, err := verifyFile(c.path, verifier.Options{Quick: true, Now: now})
+	if errors.Is(err, errNoFile) {
+		err = nil // and r is about nothing
+	}
+	if err != nil {
+		return "", err
+	}
+	return keyOf(r), IndexBundle(state, c.path, r)
 }
 
 // namesIn returns the names in a folder, none where there is no folder.
@@ -146,31 +183,32 @@ func (p *Push) Evidence(ctx context.Context, s *Selection, state string, o verif
 	// Where there is no base, the commands are the head's in any case.
 	o.AllowCommand = s.Base.ID == ""
 	key := treeKey(o.Repository, o.Tree)
-	found, unknown, err := bundlesOf(state, key)
+	list, err := candidates(state, key)
 	if err != nil {
 		return Evidence{}, err
 	}
-	e, err := p.newest(ctx, s, found, o, sidecars)
-	if err != nil || e.Bundle != "" || len(unknown) == 0 {
-		return e, err
-	}
-	for _, path := range unknown {
+	var e Evidence
+	looked := 0
+	for _, c := range list {
 		if ctx.Err() != nil {
 			return Evidence{}, ctx.Err()
 		}
-		r, err := verifyFile(path, verifier.Options{Quick: true, Now: o.Now})
-		if err == nil {
-			err = IndexBundle(state, path, r)
+		if !c.known {
+			if k, err := c.enter(state, o.Now); err != nil || k != key {
+				continue // what cannot be read is no evidence
+			}
 		}
-		if err != nil {
-			e.Passed = append(e.Passed, err.Error())
+		if looked++; looked > maxPassed {
+			e.Passed = append(e.Passed, "older ones were not looked at")
+			break
 		}
+		err := p.weigh(ctx, s, c.path, o, sidecars, &e)
+		if err == nil || ctx.Err() != nil {
+			return e, ctx.Err()
+		}
+		e.Passed = append(e.Passed, filepath.Base(c.path)+": "+err.Error())
 	}
-	again, _, err := bundlesOf(state, key)
-	if err != nil || len(again) == len(found) {
-		return e, err
-	}
-	return p.newest(ctx, s, again, o, sidecars)
+	return e, nil
 }
 
 func shortBase(b Base) string {
@@ -180,65 +218,55 @@ func shortBase(b Base) string {
 	return short(b.ID)
 }
 
-// newest returns the first of the bundles that counts.
-func (p *Push) newest(ctx context.Context, s *Selection, bundles []string, o verifier.Options, sidecars func(string) ([]verifier.Sidecar, error)) (e Evidence, err error) {
-	for i, path := range bundles {
-		if i == maxPassed {
-			e.Passed = append(e.Passed, fmt.Sprintf("%d more were not looked at", len(bundles)-i))
-			break
-		}
-		if ctx.Err() != nil {
-			return Evidence{}, ctx.Err()
-		}
-		o.Sidecars, err = sidecars(path)
-		var r verifier.Report
-		if err == nil {
-			r, err = trusted(path, o)
-		}
-		if err != nil {
-			e.Passed = append(e.Passed, filepath.Base(path)+": "+err.Error())
-			continue
-		}
-		if why := passedOver(r, s); why != "" {
-			e.Passed = append(e.Passed, filepath.Base(path)+": "+why)
-			continue
-		}
-		same, err := p.sameTrees(ctx, s, r)
-		if errors.Is(err, errOtherTree) {
-			e.Passed = append(e.Passed, filepath.Base(path)+": "+err.Error())
-			continue
-		}
-		e.Bundle, e.Report, e.SameBase = path, r, same
-		return e, err
+// weigh makes a bundle the evidence, or says why it does not count.
+func (p *Push) weigh(ctx context.Context, s *Selection, path string, o verifier.Options, sidecars func(string) ([]verifier.Sidecar, error), e *Evidence) error {
+	var err error
+	if o.Sidecars, err = sidecars(path); err != nil {
+		return err
 	}
-	return e, nil
+	r, err := trusted(path, o)
+	if err != nil {
+		return err
+	}
+	if err := counts(r, s); err != nil {
+		return err
+	}
+	same, err := p.sameTrees(ctx, s, r)
+	if err != nil {
+		return err
+	}
+	e.Bundle, e.Report, e.SameBase = path, r, same
+	return nil
 }
 
 // trusted verifies a bundle, in full unless the receipt key made it.
 func trusted(path string, o verifier.Options) (verifier.Report, error) {
 	o.Quick = true
 	r, err := verifyFile(path, o)
-	if err != nil || r.MACsChecked() || r.Verdict() == verifier.Broken {
+	if err != nil || r.MACsChecked() || !decided(r) {
 		return r, err
 	}
 	o.Quick = false
 	return verifyFile(path, o)
 }
 
-// passedOver says why a report does not count, "" if it does.
-func passedOver(r verifier.Report, s *Selection) string {
-	switch v := r.Verdict(); {
-	case v != verifier.Verified && v != verifier.Failed:
-		return string(v) + ": " + r.Reasons()[0].String()
-	case r.Plan().Source == verifier.SourceCommand:
-		return "its command was given by hand"
-	case s.Base.ID != "" && r.Plan().Source == verifier.SourceHead:
-		return "its commands are those of the tree itself"
+// counts says why a report does not count, nil if it does.
+func counts(r verifier.Report, s *Selection) error {
+	switch source := r.Plan().Source; {
+	case !decided(r):
+		return fmt.Errorf("%s: %s", r.Verdict(), r.Reasons()[0])
+	case source == verifier.SourceCommand:
+		return errors.New("its command was given by hand")
+	case s.Base.ID != "" && source == verifier.SourceHead:
+		return errors.New("its commands are those of the tree itself")
 	}
-	return ""
+	return nil
 }
 
-var errOtherTree = errors.New("its tree has the same id and other contents")
+func decided(r verifier.Report) bool {
+	v := r.Verdict()
+	return v == verifier.Verified || v == verifier.Failed
+}
 
 // sameTrees compares the trees of a report with those of s by all that is in them, and
 // reports whether the bases are the same. The id of a tree is no more than the first look:
@@ -252,11 +280,17 @@ func (p *Push) sameTrees(ctx context.Context, s *Selection, r verifier.Report) (
 		return l.SHA256 == want.SHA256, err
 	}
 	patch := r.Patch()
-	if ok, err := same(s.Head.Tree, patch.Tree); err != nil || !ok {
-		return false, errors.Join(err, map[bool]error{true: errOtherTree}[err == nil])
+	ok, err := same(s.Head.Tree, patch.Tree)
+	if err == nil && !ok {
+		err = errors.New("its tree has the same id and other contents")
+	}
+	if err != nil {
+		return false, err
 	}
 	return same(s.Base.Tree, patch.BaseTree)
 }
+
+var errNoFile = errors.New("is not a file")
 
 func verifyFile(path string, o verifier.Options) (verifier.Report, error) {
 	info, err := os.Stat(path)
@@ -264,7 +298,7 @@ func verifyFile(path string, o verifier.Options) (verifier.Report, error) {
 		return verifier.Report{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return verifier.Report{}, fmt.Errorf("%s: is not a file", path)
+		return verifier.Report{}, errNoFile
 	}
 	f, err := os.Open(path)
 	if err != nil {
