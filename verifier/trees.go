@@ -145,11 +145,21 @@ func (t *Trees) mix() error {
 		}
 		t.ids[side] = TreeIDOf(tree)
 	}
+	// Each path is asked about up to eight times, and the answer takes longer than all else.
+	known := make(map[string]bool, len(head))
+	testSide := func(p string) bool {
+		is, ok := known[p]
+		if !ok {
+			is = t.isTestSide(p)
+			known[p] = is
+		}
+		return is
+	}
 	for _, m := range [...]struct {
 		side        string
 		code, tests []TreeEntry
 	}{{SideHybrid, base, head}, {SideRestored, head, base}} {
-		mixed, err := MixTrees(m.code, m.tests, t.isTestSide)
+		mixed, err := MixTrees(m.code, m.tests, testSide)
 		if err != nil {
 			continue
 		}

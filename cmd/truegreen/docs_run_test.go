@@ -27,6 +27,7 @@ func TestDocCommands(t *testing.T) {
 		"README.md":             func(*docSession) {},
 		"CONTRIBUTING.md":       func(*docSession) {},
 		"docs/configuration.md": func(*docSession) {},
+		"docs/hook.md":          func(*docSession) {},
 		"docs/trust.md":         trustToken,
 		"docs/verify-by-hand.md": func(s *docSession) {
 			needTools(s.t, "tar", "zstd", "sha256sum", "python3")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/truegreen-dev/truegreen/internal/prepush"
 	"github.com/truegreen-dev/truegreen/sandbox"
 	"github.com/truegreen-dev/truegreen/sandbox/conformance"
 	"github.com/truegreen-dev/truegreen/verifier"
@@ -21,8 +22,21 @@ import (
 func main() {
 	sandbox.Child()     // a stage of a sandbox, or the process that signs
 	conformance.Child() // a part of the self-test of the sandbox
-	hideEnvironment(len(os.Args) > 1 && (os.Args[1] == "run" || os.Args[1] == "ci" && os.Getenv("INPUT_MODE") == modeRun))
+	hideEnvironment(runsTests(os.Args[1:]))
 	os.Exit(run(os.Args[1:]))
+}
+
+// runsTests reports whether a command may run tests, which could look into /proc.
+func runsTests(args []string) bool {
+	switch {
+	case len(args) == 0:
+		return false
+	case args[0] == "ci":
+		return os.Getenv("INPUT_MODE") == modeRun
+	case args[0] == "hook":
+		return slices.Contains(args, string(prepush.Run)) || slices.Contains(args, "--mode="+string(prepush.Run))
+	}
+	return args[0] == "run"
 }
 
 // run executes one command and returns its exit code.
@@ -99,7 +113,7 @@ Every exit code but 0 comes with the reasons; docs/reasons.md explains each.`,
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.runCommand(), a.verifyCommand(), a.inspectCommand(), a.extractCommand(), a.proveCommand(), a.exportCommand(), a.ciCommand(),
-		a.initCommand(), a.keyCommand(), a.trustCommand(), a.doctorCommand(), a.demoCommand(), a.selftestCommand(), a.versionCommand(),
+		a.initCommand(), a.hookCommand(), a.keyCommand(), a.trustCommand(), a.doctorCommand(), a.demoCommand(), a.selftestCommand(), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -47,6 +47,9 @@ var (
 //	bundle green|red     put a run that was made before at evidence.tar.zst, with
 //	                     its repository in repo, its key in state, and the SSH key
 //	                     that signed it in id, id.pub and id.signers
+//	hooked MODE          bundle green, with its run in the state folder, in a repository
+//	                     that has the remote origin, remote.git, which has the base, and
+//	                     the pre-push hook
 //	sshkey NAME          make an SSH key NAME, NAME.pub, and NAME.signers
 //	exits N COMMAND…     run a command that ends with this exit code
 //	agent KEY [stuck]    serve an SSH agent that has KEY; a stuck one never answers
@@ -86,7 +89,8 @@ func TestScript(t *testing.T) {
 	runs := &madeRuns{dir: t.TempDir(), made: map[string]*madeRun{}}
 	cmds := maps.Clone(commands)
 	maps.Copy(cmds, map[string]func(*testscript.TestScript, bool, []string){
-		"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "warm": runs.warm, "sshkey": sshKey, "agent": serveAgent, "serve": serve, "served": served,
+		"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "warm": runs.warm, "hooked": runs.hooked, "sshkey": sshKey,
+		"agent": serveAgent, "serve": serve, "served": served,
 		"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
 		"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
 		"issuer": serveIssuer, "token": makeToken,
@@ -269,7 +273,7 @@ func TestScriptNames(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
-	topics := []string{"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "init", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
+	topics := []string{"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "init", "hook", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
 	for _, s := range scripts {
 		topic, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(s), ".txt"), "_")
 		if !slices.Contains(topics, topic) {

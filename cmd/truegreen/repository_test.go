@@ -173,3 +173,16 @@ func (m *madeRuns) get(ts *testscript.TestScript, name string) *madeRun {
 	m.made[name] = run
 	return run
 }
+
+// hooked makes of a green run a repository whose next push the hook looks at.
+func (m *madeRuns) hooked(ts *testscript.TestScript, neg bool, args []string) {
+	usageIf(ts, neg || len(args) != 1, "hooked MODE")
+	m.use(ts, false, []string{"green"})
+	bundles := ts.MkAbs("state/bundles")
+	ts.Check(os.MkdirAll(bundles, 0o700))
+	ts.Check(os.Rename(ts.MkAbs("evidence.tar.zst"), filepath.Join(bundles, "20240101T000000Z-green.tar.zst")))
+	git(ts, ".", "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
+	git(ts, "repo", "remote", "add", "origin", "../remote.git")
+	git(ts, "repo", "push", "--quiet", "origin", "main~1:refs/heads/main")
+	ts.Check(ts.Exec("truegreen", "hook", "install", "--repo", "repo", "--mode", args[0]))
+}

@@ -283,6 +283,9 @@ func (a *app) verifyRun(run *runner.Options, done runner.Done, anchor func() (ve
 	if err := runner.Remember(*run, done.Bundle, report); err != nil { // the next run makes its results again
 		fmt.Fprintf(a.err, "truegreen: %s\n", oneLine(err.Error()))
 	}
+	if err := runner.IndexBundle(run.State, done.Bundle, report); err != nil { // the hook looks into it then
+		fmt.Fprintf(a.err, "truegreen: %s\n", oneLine(err.Error()))
+	}
 	return report, nil
 }
 
