@@ -144,11 +144,7 @@ func (a *app) judgePush(ctx context.Context, f *pushFlags, input []byte) error {
 		standings[i] = t.standing
 	}
 	run, block, pass := prepush.Decide(f.mode, standings)
-	for _, t := range tips {
-		if t.standing.Passes() && t.why != "" {
-			fmt.Fprintf(a.err, "truegreen: %s: %s\n", short(t.ID), oneLine(t.why))
-		}
-	}
+	a.explainPassed(tips)
 	if len(run) > maxRuns {
 		return &codeError{verifier.NoEvidence, fmt.Errorf("%d commits of this push have no evidence; a push starts at most %d runs: push fewer at a time", len(run), maxRuns)}
 	}
@@ -242,6 +238,7 @@ func (a *app) look(ctx context.Context, repo, remote string, updates []prepush.U
 		o.Keys = []verifier.KeyAnchor{*key}
 	}
 	var tips []tip
+	known := map[*runner.Selection]runner.Evidence{}
 	for i := range p.Tips {
 		t := tip{Tip: &p.Tips[i]}
 		switch {
@@ -252,7 +249,7 @@ func (a *app) look(ctx context.Context, repo, remote string, updates []prepush.U
 		case t.Kind != "commit":
 			t.standing, t.why = prepush.Untested, "is a "+t.Kind+", and no commit that tests could be run on"
 		default:
-			if err := a.stand(ctx, p, state, o, &t); err != nil {
+			if err := a.stand(ctx, p, state, o, known, &t); err != nil {
 				return nil, late(ctx, err)
 			}
 		}
@@ -269,9 +266,10 @@ func late(ctx context.Context, err error) error {
 	return err
 }
 
-// stand finds out how one commit stands. An error is about the search itself.
-func (a *app) stand(ctx context.Context, p *runner.Push, state string, o verifier.Options, t *tip) error {
-	s, unchanged, err := p.Select(ctx, runner.Options{}, t.Tip)
+// stand finds out how one commit stands, by evidence that is known for its selection, or
+// is looked for. An error is about the search itself.
+func (a *app) stand(ctx context.Context, p *runner.Push, state string, o verifier.Options, known map[*runner.Selection]runner.Evidence, t *tip) error {
+	s, unchanged, err := p.Select(ctx, t.Tip)
 	var anchors anchorFlags
 	if err == nil && !unchanged {
 		err = anchors.trustBase(ctx, s, &o)
@@ -287,14 +285,19 @@ func (a *app) stand(ctx context.Context, p *runner.Push, state string, o verifie
 		return nil
 	}
 	t.base = cmp.Or(short(s.Base.ID), "the empty tree")
-	t.evidence, err = p.Evidence(ctx, s, state, o, func(path string) ([]verifier.Sidecar, error) {
-		var beside verifier.Options
-		err := anchors.readTokens(path, &beside)
-		return beside.Sidecars, err
-	})
-	if err != nil {
-		return err
+	e, ok := known[s]
+	if !ok {
+		e, err = p.Evidence(ctx, s, state, o, func(path string) ([]verifier.Sidecar, error) {
+			var beside verifier.Options
+			err := anchors.readTokens(path, &beside)
+			return beside.Sidecars, err
+		})
+		if err != nil {
+			return err
+		}
+		known[s] = e
 	}
+	t.evidence = e
 	t.weigh()
 	return nil
 }
@@ -325,6 +328,22 @@ func (t *tip) weigh() {
 }
 
 const maxExplained = 10
+
+// explainPassed says by what the commits pass that do.
+func (a *app) explainPassed(tips []tip) {
+	n := 0
+	for _, t := range tips {
+		if !t.standing.Passes() {
+			continue
+		}
+		if n++; n <= maxExplained {
+			fmt.Fprintf(a.err, "truegreen: %s: %s\n", short(t.ID), oneLine(t.why))
+		}
+	}
+	if n > maxExplained {
+		fmt.Fprintf(a.err, "truegreen: and %d more with evidence that counts, or without need of it\n", n-maxExplained)
+	}
+}
 
 // explainPush says which commits lack evidence, and with which command it is made.
 func (a *app) explainPush(f *pushFlags, tips []tip, block []int) {

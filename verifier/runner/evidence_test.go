@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -157,6 +158,43 @@ func TestEvidenceOtherBase(t *testing.T) {
 	f.s.Base.Tree = f.repo.Tree(fixture.Files{"go.mod": "module another\n"})
 	if e := f.evidence(t); e.Bundle == "" || e.SameBase {
 		t.Errorf("got %q, same base %t", e.Bundle, e.SameBase)
+	}
+}
+
+// What someone else has sealed is read again in full: a red run whose evidence document says
+// that it was green does not count. Under the receipt key the document is this program's own.
+func TestEvidenceReadAgain(t *testing.T) {
+	t.Parallel()
+	var lie []byte
+	green := fixture.New()
+	green.Config.Evidence.Level = verifier.LevelRan // one run, so that none follows from what it said
+	green.Output = fixture.OnHead(fixture.Output{Stdout: fixture.GoTest(fixture.Package, "TestAdd")})
+	green.Forge.Evidence = func(b []byte) []byte { lie = bytes.Clone(b); return b }
+	if _, err := green.Bundle(filepath.Join(t.TempDir(), "record")); err != nil {
+		t.Fatal(err)
+	}
+	r := fixture.New()
+	r.Config = green.Config
+	r.Output = fixture.OnHead(fixture.Output{Stdout: fixture.GoTest(fixture.Package, "TestAdd fail")})
+	r.Forge.Evidence = func([]byte) []byte { return lie }
+	r.Statement.Sign = func(text []byte) ([]byte, error) { return fixture.Sign("alice", text) }
+	for _, key := range []bool{false, true} {
+		f := push(t, r, nil)
+		f.keep(t, "one", r)
+		var err error
+		if f.o.Signers, err = bundle.ParseSigners([]byte(fixture.SignerLine("alice", "") + "\n")); err != nil {
+			t.Fatal(err)
+		}
+		if !key {
+			f.o.Keys = nil
+		}
+		e := f.evidence(t)
+		if counts := e.Bundle != ""; counts != key {
+			t.Errorf("receipt key %t: got %q, passed over %q", key, e.Bundle, e.Passed)
+		}
+		if !key && !strings.Contains(strings.Join(e.Passed, ""), "broken: judgement-differs") {
+			t.Errorf("passed over %q", e.Passed)
+		}
 	}
 }
 

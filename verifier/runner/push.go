@@ -19,6 +19,8 @@ type Push struct {
 	repo   *Repository
 	remote string
 	has    []string // commits of which the remote said that it has them
+
+	selected map[[3]string]*selected // by tree and base
 }
 
 // A Tip is what references of the remote are to become.
@@ -172,23 +174,51 @@ func (p *Push) lacks(ctx context.Context, ids []string) (map[string]bool, error)
 	return lacks, err
 }
 
+// A selected is what tips with one tree and one base have in common.
+type selected struct {
+	*Selection
+	unchanged bool
+	err       error
+}
+
 // Select resolves base and configuration of a tip as [Select] does. Unlike there, the
 // base may have the same tree: unchanged says that it does, and that the remote has it, so
-// that there is nothing to test. The selection needs no closing.
-func (p *Push) Select(ctx context.Context, o Options, t *Tip) (s *Selection, unchanged bool, err error) {
-	s = &Selection{Head: t.Commit, repo: p.repo, configFile: cmp.Or(o.Config, verifier.ConfigFile)}
-	head, err := p.repo.Names(ctx, t.Tree)
-	if err != nil {
-		return nil, false, err
-	}
-	if s.Base, err = s.base(ctx, o, head); err != nil {
-		return nil, false, err
-	}
-	if s.Base.ID != "" && s.Base.Tree == t.Tree {
-		lacks, err := p.lacks(ctx, []string{s.Base.ID})
-		if err != nil || !lacks[s.Base.ID] {
-			return s, err == nil, err
+// that there is nothing to test. Tips with one tree and one base, as hundreds of branches
+// can be, get the same selection, whose head is one of them. It needs no closing.
+func (p *Push) Select(ctx context.Context, t *Tip) (s *Selection, unchanged bool, err error) {
+	n := &selected{Selection: &Selection{Head: t.Commit, repo: p.repo, configFile: verifier.ConfigFile}}
+	if n.Base, err = p.repo.Base(ctx, t.Commit, ""); err != nil {
+		head, err := p.repo.Names(ctx, t.Tree)
+		if err == nil {
+			n.Base, err = n.base(ctx, Options{}, head)
+		}
+		if err != nil {
+			return nil, false, err
 		}
 	}
-	return s, false, s.configure(ctx, o, head)
+	key := [...]string{t.Tree, n.Base.ID, fmt.Sprint(n.Base.Protected)}
+	if known := p.selected[key]; known != nil {
+		return known.Selection, known.unchanged, known.err
+	}
+	if p.selected == nil {
+		p.selected = map[[3]string]*selected{}
+	}
+	p.selected[key] = n
+	n.unchanged, n.err = p.unchanged(ctx, n.Selection)
+	if n.err == nil && !n.unchanged {
+		var head Listing
+		if head, n.err = p.repo.Names(ctx, t.Tree); n.err == nil {
+			n.err = n.configure(ctx, Options{}, head)
+		}
+	}
+	return n.Selection, n.unchanged, n.err
+}
+
+// unchanged reports whether the base has the tree of the head, and the remote the base.
+func (p *Push) unchanged(ctx context.Context, s *Selection) (bool, error) {
+	if s.Base.ID == "" || s.Base.Tree != s.Head.Tree {
+		return false, nil
+	}
+	lacks, err := p.lacks(ctx, []string{s.Base.ID})
+	return err == nil && !lacks[s.Base.ID], err
 }
