@@ -69,6 +69,9 @@ var (
 //	token FILE BUNDLE CLAIM=VALUE…
 //	                     make a token over a bundle's seal, of an honest run but for
 //	                     these claims; kid and line are no claims
+//	release N FILE       make a repository to release from; see makeRelease
+//	evidence NAME I HOW [SIGNER]
+//	                     make a bundle of its commit I; see makeEvidence
 //	image NAME           build the image of the Dockerfile, whose name goes into the
 //	                     variable NAME
 //	engine NAME PROGRAM  make a container image with a Go toolchain, whose name
@@ -88,7 +91,7 @@ func TestScript(t *testing.T) {
 		"calc": calc, "commit": commit, "base": commitBase, "bundle": runs.use, "sshkey": sshKey, "agent": serveAgent, "serve": serve, "served": served,
 		"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
 		"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
-		"issuer": serveIssuer, "token": makeToken,
+		"issuer": serveIssuer, "token": makeToken, "release": makeRelease, "evidence": makeEvidence,
 	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -119,6 +122,7 @@ func setUp(env *testscript.Env) error {
 	}
 	env.Values["jobs"] = map[string]*job{}
 	env.Values["services"] = map[string]*service{}
+	env.Values["released"] = &released{}
 	env.Values["issuers"] = map[string]*issuer{}
 	env.Defer(func() {
 		for _, j := range env.Values["jobs"].(map[string]*job) {
@@ -268,7 +272,7 @@ func TestScriptNames(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
-	topics := []string{"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "init", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
+	topics := []string{"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "gate", "policy", "waiver", "init", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
 	for _, s := range scripts {
 		topic, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(s), ".txt"), "_")
 		if !slices.Contains(topics, topic) {
