@@ -262,7 +262,7 @@ func TestDocEnvironment(t *testing.T) {
 // TestDocFlags looks for the flags that the pages show.
 func TestDocFlags(t *testing.T) {
 	t.Parallel()
-	call, flag := regexp.MustCompile("truegreen ([a-z]+) [^`\n#]*"), regexp.MustCompile("--[a-z][a-z-]*")
+	call, flag := regexp.MustCompile("truegreen ((?:(?:trust|policy|waiver) )?[a-z]+) [^`\n#]*"), regexp.MustCompile("--[a-z][a-z-]*")
 	seen := 0
 	for _, page := range docPages {
 		for _, m := range call.FindAllStringSubmatch(readPage(t, page), -1) {
@@ -270,7 +270,7 @@ func TestDocFlags(t *testing.T) {
 			if len(flags) == 0 {
 				continue
 			}
-			help, err := exec.Command("truegreen", m[1], "--help").CombinedOutput()
+			help, err := exec.Command("truegreen", append(strings.Fields(m[1]), "--help")...).CombinedOutput()
 			if err != nil {
 				t.Errorf("%s: %s: %v", page, m[0], err)
 			}

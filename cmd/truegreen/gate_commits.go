@@ -23,9 +23,8 @@ func (r *release) commits(ctx context.Context, f *gateFlags, history []runner.Co
 	switch {
 	case since != "":
 		g.Tag.Since = since
-		if until = slices.IndexFunc(history, func(c runner.Commit) bool { return c.ID == since }); until < 0 {
-			g.Tag.Rewritten = true
-			until = 1
+		if until, err = r.until(ctx, history, since); err != nil {
+			return err
 		}
 	default: // a first release: its tree alone
 		until = 1
@@ -53,6 +52,31 @@ func (r *release) commits(ctx context.Context, f *gateFlags, history []runner.Co
 		r.needed[c.Tree] = true
 	}
 	return nil
+}
+
+// until returns how many commits of a history are not part of the last release's. That
+// may have been made from a branch which was merged since.
+func (r *release) until(ctx context.Context, history []runner.Commit, since string) (int, error) {
+	contains, err := r.repo.Contains(ctx, history[0], since)
+	if err != nil {
+		return 0, err
+	}
+	if r.gate.Tag.Rewritten = !contains; !contains {
+		return 1, nil
+	}
+	later, err := r.repo.Since(ctx, history[0], since)
+	if err != nil {
+		return 0, err
+	}
+	is := make(map[string]bool, len(later))
+	for _, c := range later {
+		is[c.ID] = true
+	}
+	n := slices.IndexFunc(history, func(c runner.Commit) bool { return !is[c.ID] })
+	if n < 0 {
+		n = len(history)
+	}
+	return n, nil
 }
 
 // others adds the commits that came in with merges.

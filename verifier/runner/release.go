@@ -130,6 +130,12 @@ func (r *Repository) Since(ctx context.Context, from Commit, not string) ([]Comm
 	return r.revList(ctx, args...)
 }
 
+// Contains reports whether a commit is part of the history of another.
+func (r *Repository) Contains(ctx context.Context, of Commit, commit string) (bool, error) {
+	id, err := r.mergeBase(ctx, of.ID, commit)
+	return id == commit, err
+}
+
 func (r *Repository) cut(last Commit) error {
 	what := fmt.Sprintf("the parent %s of %s is not in this repository", last.Parents[0], last.ID)
 	if r.shallow {
