@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/truegreen-dev/truegreen/receipts"
 )
 
 // A Decision is what the gate says about a release. Only [Gate.Decide] makes one, and
@@ -21,7 +19,6 @@ type decision struct {
 	made       bool
 	repository string
 	tag        GateTag
-	annotated  receipts.Digest
 	tagger     string // who signed the tag, where that was asked for
 	policy     GatePolicy
 	source     string

@@ -78,9 +78,6 @@ func (g *Gate) Decide() Decision {
 	d := &decision{
 		repository: g.Repository, tag: g.Tag, policy: g.Policy, source: g.PolicySource, now: g.Now, made: true,
 	}
-	if t := g.Tag.Object; t != nil {
-		d.annotated = receipts.Sum(t)
-	}
 	d.tagged(g)
 	if !slices.ContainsFunc(g.Commits, func(c GateCommit) bool { return c.ID == g.Tag.Commit && c.Tree == g.Tag.Tree }) {
 		d.reasons = append(d.reasons, Reason{NoEvidence, "", "the tag's own commit is not among those that were asked about"})

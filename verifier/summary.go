@@ -13,8 +13,10 @@ import (
 type Issuer struct {
 	ID      string // a URI
 	Version string // of this program
-	// Policy is the digest of the file that the policy was read from; zero: there was none.
-	Policy receipts.Digest
+	// PolicyURI and Policy name the file that the policy was read from, and its digest;
+	// zero: there was none, and the default counted.
+	PolicyURI string
+	Policy    receipts.Digest
 	// Inputs are the digests of the bundles' files, by the names that the gate knows.
 	Inputs map[string]receipts.Digest
 }
@@ -44,8 +46,8 @@ type gateResource struct {
 }
 
 // policy names the policy that was decided by.
-func (by *Issuer) policy(d *decision) gateResource {
-	r := gateResource{URI: receipts.Bytes(d.source)}
+func (by *Issuer) policy() gateResource {
+	r := gateResource{URI: receipts.Bytes(by.PolicyURI)}
 	if !by.Policy.IsZero() {
 		r.Digest = &gateDigest{SHA256: &by.Policy}
 	}
@@ -108,7 +110,7 @@ func (d Decision) Summary(by Issuer) ([]byte, error) {
 	b := &statement.Body
 	b.Verifier.ID, b.Verifier.Version.Truegreen = by.ID, by.Version
 	b.Time, b.Resource = in.now.UTC().Format(time.RFC3339), statement.Subject[0].Name
-	b.Policy = by.policy(in)
+	b.Policy = by.policy()
 	b.Inputs = []gateResource{}
 	seen := map[string]bool{}
 	for _, row := range in.rows {
@@ -148,7 +150,7 @@ func (d Decision) Result(by Issuer) ([]byte, error) {
 			Properties []receipts.Bytes `json:"properties"`
 		} `json:"predicate"`
 	}{Type: inTotoType, Subject: d.d.subjects(), Predicate: resultType}
-	statement.Body.Verifier.Policies = []gateResource{by.policy(d.d)}
+	statement.Body.Verifier.Policies = []gateResource{by.policy()}
 	statement.Body.Verifier.ID, statement.Body.Time = by.ID, d.d.now.UTC().Format(time.RFC3339)
 	statement.Body.Properties = d.d.properties()
 	return strictjson.Marshal(&statement)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -128,6 +129,8 @@ type release struct {
 	policy  receipts.Digest // of its file
 	stated  bool            // the digests of the evidence are asked for
 
+	policyURI string
+
 	mu     sync.Mutex
 	inputs map[string]receipts.Digest
 }
@@ -194,9 +197,10 @@ func (a *app) openRelease(ctx context.Context, f *gateFlags) (_ *release, err er
 func (a *app) protect(ctx context.Context, r *release, f *gateFlags, branch runner.Commit, name string) error {
 	g, at := &r.gate, fmt.Sprintf("%s at %s", oneLine(name), short(branch.ID))
 	source := fmt.Sprintf("%s at %s", verifier.ConfigFile, at)
+	r.policyURI = fmt.Sprintf("git+https://%s@%s#%s", g.Repository, branch.ID, verifier.ConfigFile)
 	text, err := r.repo.File(ctx, branch.Tree, verifier.ConfigFile, 64<<10)
 	if f.policy != "" {
-		source = f.policy
+		source, r.policyURI = f.policy, "file:"+filepath.ToSlash(f.policy)
 		text, err = readSmall(f.policy)
 	}
 	found := false

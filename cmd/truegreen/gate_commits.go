@@ -19,15 +19,12 @@ func (r *release) commits(ctx context.Context, f *gateFlags, history []runner.Co
 	if err != nil {
 		return err
 	}
-	until := len(history)
-	switch {
-	case since != "":
+	until := 1 // a first release: its tree alone
+	if since != "" {
 		g.Tag.Since = since
 		if until, err = r.until(ctx, history, since); err != nil {
 			return err
 		}
-	default: // a first release: its tree alone
-		until = 1
 	}
 	base := baseTrees(history, r.repo.EmptyBase("").Tree)
 	for _, c := range history[:max(until, 1)] {

@@ -56,7 +56,7 @@ func (a *app) stateRelease(d verifier.Decision, r *release, f *statementFlags, k
 	if key == nil {
 		return nil
 	}
-	by := verifier.Issuer{ID: f.id, Version: version(), Policy: r.policy, Inputs: r.inputs}
+	by := verifier.Issuer{ID: f.id, Version: version(), PolicyURI: r.policyURI, Policy: r.policy, Inputs: r.inputs}
 	for _, s := range []struct {
 		path string
 		make func(verifier.Issuer) ([]byte, error)
