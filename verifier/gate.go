@@ -230,7 +230,7 @@ func (g *Gate) checks(c *GateCommit, b *GateBundle) (checks []GateCheck, by []si
 	check("max-age", Stale, age >= -5*time.Minute && (p.MaxAge == 0 || age <= p.MaxAge), "the run ended %s ago; at most: %s", age.Round(time.Second), ageText(p.MaxAge))
 	level := r.r.leastIsolation()
 	check("isolation", LowIsolation, level >= p.Isolation, "level %d was measured; at least: %d", level, p.Isolation)
-	if by = p.counted(r.r.trust); len(by) == 0 {
+	if by = p.counted(r.r); len(by) == 0 {
 		check("seals", NoTrustedSeal, false, "signed by %s; what counts: %s", trustText(r.r.trust), p.sealsText())
 	} else {
 		check("seals", "", true, "signed by %s", strings.Join(distinctSigners(by), " and by "))
@@ -265,7 +265,7 @@ func (g *Gate) checks(c *GateCommit, b *GateBundle) (checks []GateCheck, by []si
 // who counts vouches for it, it is about this very tree, and its verdict is failed.
 func (g *Gate) saysNo(c *GateCommit, b *GateBundle) bool {
 	r := b.Report
-	if !r.Sound() || len(g.Policy.counted(r.r.trust)) == 0 {
+	if !r.Sound() || len(g.Policy.counted(r.r)) == 0 {
 		return false
 	}
 	patch := r.Patch()

@@ -61,6 +61,16 @@ func (g *gated) bundleOf(name string, run fixture.Run, ask func(*verifier.Option
 	o := run.Options()
 	o.Keys, o.Signers = nil, g.Signers
 	for _, s := range signers {
+		if id, ok := strings.CutPrefix(s, "token "); ok {
+			claims := fixture.Claims(bundle.SealDigest(a.Content(fixture.SealMember)))
+			claims["run_id"] = id
+			token, err := fixture.Token(claims)
+			if err != nil {
+				g.t.Fatal(err)
+			}
+			o.Sidecars = append(o.Sidecars, verifier.Sidecar{Name: "evidence.oidc", Bytes: token})
+			continue
+		}
 		sig, err := fixture.Sign(s, a.Content(fixture.SealMember))
 		if err != nil {
 			g.t.Fatal(err)
@@ -182,6 +192,23 @@ func TestGate(t *testing.T) {
 		"signer":       {func(g *gated) { g.Policy.Signers = []string{"bob", "alice"} }, "", nil},
 		"other signer": {func(g *gated) { g.Policy.Signers = []string{"bob"} }, "seals", []verifier.Code{verifier.NoTrustedSeal}},
 
+		"workflow": {func(g *gated) {
+			g.Policy.Signers = []string{fixture.TokenWorkflow}
+			g.Bundles[0] = g.token("a", "1001")
+		}, "", nil},
+		"workflow where ssh is asked": {func(g *gated) {
+			g.Policy.Seals = []string{verifier.SealSSH}
+			g.Bundles[0] = g.token("a", "1001")
+		}, "seals", []verifier.Code{verifier.NoTrustedSeal}},
+		"threshold, a workflow and alice": {func(g *gated) {
+			g.Policy.Threshold = 2
+			g.Bundles = append(g.Bundles, g.token("t", "1001"))
+		}, "", nil},
+		"threshold, two runs of a workflow": {func(g *gated) {
+			g.Policy.Threshold = 2
+			g.Bundles = []verifier.GateBundle{g.token("a", "1001"), g.token("b", "1002")}
+		}, "threshold", []verifier.Code{verifier.TooFewSigners}},
+
 		"threshold": {func(g *gated) {
 			g.Policy.Threshold = 2
 			g.Bundles = append(g.Bundles, g.bundle("b", "bob"))
@@ -295,6 +322,12 @@ func TestGate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// token makes a bundle that a job of a run vouches for.
+func (g *gated) token(name, run string) verifier.GateBundle {
+	g.t.Helper()
+	return g.bundleOf(name, g.run, func(o *verifier.Options) { o.OIDC = fixture.OIDC() }, "token "+run)
 }
 
 func (g *gated) waived(edit func(*verifier.Waiver), signer string) {

@@ -13,16 +13,19 @@ type signer struct {
 }
 
 // counted returns who of those that vouch for a seal counts for the policy.
-func (p *GatePolicy) counted(trust []Trust) (by []signer) {
-	for _, t := range trust {
+func (p *GatePolicy) counted(r *report) (by []signer) {
+	for _, t := range r.trust {
 		if !slices.Contains(p.Seals, t.Kind) {
 			continue
 		}
-		names := []string{t.signer}
-		if t.Kind == SealSSH {
+		names := []string{t.Who}
+		switch t.Kind {
+		case SealOIDC:
+			names[0] = r.workflows[t]
+		case SealSSH:
 			// A pattern names nobody in particular: such a line counts, as one and
 			// the same unknown signer.
-			names = slices.DeleteFunc(strings.Split(t.signer, ","), func(n string) bool { return checkName(n) != nil })
+			names = slices.DeleteFunc(strings.Split(t.Who, ","), func(n string) bool { return checkName(n) != nil })
 		}
 		if p.Signers != nil {
 			names = slices.DeleteFunc(names, func(n string) bool { return t.Kind == SealMAC || !slices.Contains(p.Signers, n) })

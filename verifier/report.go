@@ -29,10 +29,12 @@ type report struct {
 	results  map[uint64]*receipts.Result
 	findings *Findings
 	trust    []Trust
-	macs     bool
-	policy   string
-	quick    bool
-	sound    bool // nothing contradicts itself: the facts may be shown
+	// workflows are who an OIDC token is by, whatever the run.
+	workflows map[Trust]string
+	macs      bool
+	policy    string
+	quick     bool
+	sound     bool // nothing contradicts itself: the facts may be shown
 }
 
 // NoBundle returns the report where there is no bundle that could be read, and why:

@@ -16,9 +16,6 @@ import (
 type Trust struct {
 	Kind string `json:"kind"` // "mac", "ssh" or "oidc"
 	Who  string `json:"who"`  // as the anchor names it
-
-	// signer is who it is across runs: with oidc the workflow, not the run of it.
-	signer string
 }
 
 // A KeyAnchor is a secret under which a receipt's MAC is trusted.
@@ -60,7 +57,7 @@ func (v *verification) key(salt receipts.Digest, task, job receipts.ID) (receipt
 			return receipts.Key{}, fmt.Errorf("%s: %w", a.Who, err)
 		}
 		if seal.Verify(v.text, mac) {
-			v.trust, v.macs = append(v.trust, Trust{"mac", a.Who, a.Who}), true
+			v.trust, v.macs = append(v.trust, Trust{"mac", a.Who}), true
 			return receipts.DeriveKey(a.Secret, salt, receipts.PurposeReceipt, task, job)
 		}
 		asked = asked || a.Asked
@@ -107,7 +104,7 @@ func (v *verification) checkSSH(member string, armored []byte, sidecar bool) {
 	}
 	who, ok, why := v.allowed(sig.Key())
 	if ok {
-		v.trust = append(v.trust, Trust{"ssh", who, who})
+		v.trust = append(v.trust, Trust{"ssh", who})
 	} else if sidecar || v.o.Signers != nil {
 		v.because(NoTrustedSeal, member, "signed by %s: %s", ssh.FingerprintSHA256(sig.Key()), why)
 	}

@@ -19,7 +19,7 @@ func TestVerdictOfReasons(t *testing.T) {
 		{[]Code{"from-the-future", TestsFailed}, Unproven},
 		{[]Code{Usage, Truncated}, Broken},
 	} {
-		r := Report{&report{sound: true, trust: []Trust{{"mac", "x", "x"}}}}
+		r := Report{&report{sound: true, trust: []Trust{{"mac", "x"}}}}
 		for _, code := range test.codes {
 			r.r.reasons = append(r.r.reasons, Reason{Code: code})
 		}
