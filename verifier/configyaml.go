@@ -62,6 +62,8 @@ const (
 //	  removed: fail              # see [IntegrityConfig] for all keys
 //	shallow: refuse              # or empty: in a clone that ends before the base,
 //	                             # compare with the empty tree
+//	gate:                        # see [ParseGate]: checked here, and no part of the
+//	                             # configuration
 //
 // Every key is optional but name and run. Of YAML, only what two readers cannot
 // understand differently is accepted: one document in UTF-8 of at most 64 KiB
@@ -284,6 +286,7 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 			}
 			d.mapping(v, keys)
 		},
+		"gate": func(v yamlValue) { d.gate(v, new(GatePolicy)) },
 		"shallow": func(v yamlValue) {
 			if c.Shallow = d.string(v); c.Shallow == "refuse" {
 				c.Shallow = ShallowRefuse

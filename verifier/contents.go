@@ -95,6 +95,12 @@ func (v *verification) readPatch() error {
 	if receipts.TaskID(doc) != v.run.Task {
 		return mismatch("the task's id is another patch's")
 	}
+	if v.o.About != nil {
+		if err := v.o.About(v.patch, &v.o); err != nil {
+			return err
+		}
+		v.policy = cmp.Or(v.o.PolicySource, v.policy)
+	}
 	v.expect()
 	return nil
 }

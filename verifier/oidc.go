@@ -62,8 +62,13 @@ func (v *verification) checkToken(s *Sidecar) {
 		return
 	}
 	repository := cmp.Or(shown(claims, "repository"), "repository "+shown(claims, "repository_id"))
-	v.trust = append(v.trust, Trust{"oidc", fmt.Sprintf("%s, run %s attempt %s, by %s",
-		repository, shown(claims, "run_id"), shown(claims, "run_attempt"), shown(claims, "job_workflow_ref"))})
+	t := Trust{"oidc", fmt.Sprintf("%s, run %s attempt %s, by %s",
+		repository, shown(claims, "run_id"), shown(claims, "run_attempt"), shown(claims, "job_workflow_ref"))}
+	v.trust = append(v.trust, t)
+	if v.workflows == nil {
+		v.workflows = map[Trust]string{}
+	}
+	v.workflows[t], _ = claims.Text("job_workflow_ref")
 }
 
 // checkSigned holds a token to what makes it a signature over this seal by the issuer

@@ -91,6 +91,7 @@ const (
 	WrongBase        Code = "wrong-base"
 	WrongConfig      Code = "wrong-config"
 	WrongBundle      Code = "wrong-bundle"
+	WrongTag         Code = "wrong-tag"
 	// Unproven.
 	NoEvidence      Code = "no-evidence"
 	NewerVersion    Code = "newer-version"
@@ -106,6 +107,12 @@ const (
 	PlanByHand      Code = "plan-not-from-base"
 	Stale           Code = "stale"
 	LowIsolation    Code = "isolation-too-low"
+	// Unproven, of a release.
+	EvidenceTooLow   Code = "evidence-too-low"
+	TooFewSigners    Code = "too-few-signers"
+	TagNotSigned     Code = "tag-not-signed"
+	TagElsewhere     Code = "tag-not-on-branch"
+	HistoryRewritten Code = "history-rewritten"
 	// Failed.
 	TestsFailed      Code = "tests-failed"
 	BuildBroken      Code = "build-failed"
@@ -118,6 +125,7 @@ const (
 	TestsSkipped     Code = "tests-skipped"
 	CanaryFailed     Code = "canary-failed"
 	PolicyFinding    Code = "policy-finding"
+	NotMet           Code = "requirement-not-met"
 	// No verdict.
 	Usage            Code = "usage"
 	Unreadable       Code = "unreadable"
@@ -167,6 +175,7 @@ func Causes() []Cause {
 		{WrongBase, Broken, "The bundle compares the patch with another base than the one asked for.", "Run again: the base may have moved."},
 		{WrongConfig, Broken, "The run used another configuration than the protected base has.", "Run again with the configuration at the base."},
 		{WrongBundle, Broken, "The bundle is of another run than the one asked for: its seal has another digest.", "Get the bundle that the run itself named. Another one in its place may be an older one, or that of another patch."},
+		{WrongTag, Broken, "The tag names another commit than the one that was asked for, or its object is that of another tag.", "The tag was moved, or a tag was put under another name. Find out who did it before you release anything."},
 
 		{NoEvidence, Unproven, "There is no verified bundle to report on.", "Run truegreen run, or pass a bundle to truegreen verify."},
 		{NewerVersion, Unproven, "The bundle has a format that this version does not know.", "Verify it with a newer truegreen."},
@@ -182,6 +191,11 @@ func Causes() []Cause {
 		{PlanByHand, Unproven, "The tested command was given by hand and does not come from the base.", "Put the command into .truegreen.yaml at the base, or, where that is enough for you, verify without --no-command."},
 		{Stale, Unproven, "The run is older than the greatest age that was asked for.", "Run again."},
 		{LowIsolation, Unproven, "A test ran with less isolation than the policy asks for.", "Run on a host that offers it: truegreen doctor says what is missing."},
+		{EvidenceTooLow, Unproven, "The evidence for a commit proves less than the release needs, or proves it relative to something else than what the commit changes.", "Run again with evidence.level in .truegreen.yaml, and --base the commit's first parent."},
+		{TooFewSigners, Unproven, "Fewer different signers vouch for a commit's tree than the release needs.", "Have somebody else run it, or sign the seal: truegreen gate reads NAME.sig beside NAME.tar.zst."},
+		{TagNotSigned, Unproven, "The policy asks for a signed tag, and this one has no SSH signature of a signer whom it allows.", "Make the tag with git tag -s and gpg.format ssh, by someone whom gate.tag-signers names and allowed_signers has for the namespace git."},
+		{TagElsewhere, Unproven, "The tag's commit is not one that the protected branch has been at.", "Tag a commit of the protected branch, or name the branch that you release from with --branch."},
+		{HistoryRewritten, Unproven, "The last release is not part of the history of this one.", "Name the release that this one follows with --since. If the branch was rewritten, find out why."},
 
 		{TestsFailed, Failed, "Tests failed, or started and did not end, on the head.", "The report names them; their output is in the bundle."},
 		{BuildBroken, Failed, "Code or tests did not build on the head.", "The report names the packages; their output is in the bundle."},
@@ -194,6 +208,7 @@ func Causes() []Cause {
 		{TestsSkipped, Failed, "Tests that passed or failed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
 		{CanaryFailed, Failed, "A test of truegreen's own, which has to fail, did not turn its run red: what the tests of this package say does not depend on how they end.", "Look at TestMain or conftest.py, and at what ends the test process: its exit code has to be what m.Run returns."},
 		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
+		{NotMet, Failed, "An expression in gate.require is not true of the report, or cannot be evaluated.", "The detail names the expression; truegreen policy explain shows each rule."},
 
 		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},
 		{Unreadable, "", "A file, a terminal or an address could not be read or written.", "Check the path and its permissions, and of an address what answers there."},

@@ -29,10 +29,12 @@ type report struct {
 	results  map[uint64]*receipts.Result
 	findings *Findings
 	trust    []Trust
-	macs     bool
-	policy   string
-	quick    bool
-	sound    bool // nothing contradicts itself: the facts may be shown
+	// workflows are who an OIDC token is by, whatever the run.
+	workflows map[Trust]string
+	macs      bool
+	policy    string
+	quick     bool
+	sound     bool // nothing contradicts itself: the facts may be shown
 }
 
 // NoBundle returns the report where there is no bundle that could be read, and why:
@@ -47,9 +49,11 @@ func NoBundle(code Code, detail string) Report {
 // Verdict returns the worst that a reason of the report says. A reason that has
 // no verdict of its own leaves the report unproven: only one without reasons is
 // verified.
-func (r Report) Verdict() Verdict {
+func (r Report) Verdict() Verdict { return verdictOf(r.Reasons()) }
+
+func verdictOf(reasons []Reason) Verdict {
 	worst := Verified
-	for _, reason := range r.Reasons() {
+	for _, reason := range reasons {
 		c, err := CauseOf(reason.Code)
 		if err != nil || c.Verdict == "" {
 			c.Verdict = Unproven
@@ -245,10 +249,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Compared   *Comparison  `json:"compared,omitempty"`
 		NotCovered []string     `json:"not_covered,omitempty"`
 	}{Verdict: r.Verdict(), Exit: r.Verdict().Exit(), Reasons: []jsonReason{}, Trust: []Trust{}}
-	for _, reason := range r.Reasons() {
-		c, _ := CauseOf(reason.Code)
-		out.Reasons = append(out.Reasons, jsonReason{reason.Code, c.Verdict, reason.Member, reason.Detail, c.Remedy})
-	}
+	out.Reasons = jsonReasons(r.Reasons())
 	if r.Sound() {
 		in := r.r
 		out.Trust = append(out.Trust, in.trust...)

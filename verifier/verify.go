@@ -36,6 +36,10 @@ type Options struct {
 	PolicySource string
 	AllowCommand bool // commands that do not come from the base may be verified
 	MinLevel     int  // least isolation of every test, beside the configuration's own
+	// About, if not nil, is asked once what the bundle must be about, when its patch
+	// document was read: which base is right can depend on which patch it is. It may
+	// change what is compared, above. Its error ends the verification.
+	About func(Patch, *Options) error
 
 	MaxAge time.Duration // of the run's end, with Now; 0: any
 	Now    time.Time     // also the time at which SSH keys must be valid

@@ -21,6 +21,7 @@ import (
 
 	"github.com/truegreen-dev/truegreen/sandbox"
 	"github.com/truegreen-dev/truegreen/sandbox/conformance"
+	"github.com/truegreen-dev/truegreen/verifier/expression"
 )
 
 // The test binary is also the program: the scripts find it on their PATH, and
@@ -34,7 +35,10 @@ func TestMain(m *testing.M) {
 // What scripts find on their PATH, and commands of theirs that one system alone
 // has.
 var (
-	programs = map[string]func(){"truegreen": main}
+	programs = map[string]func(){
+		"truegreen":     main,
+		"truegreen-cel": func() { os.Exit(expression.Serve(os.Stdin, os.Stdout)) },
+	}
 	commands = map[string]func(*testscript.TestScript, bool, []string){}
 )
 
@@ -72,6 +76,9 @@ var (
 //	token FILE BUNDLE CLAIM=VALUE…
 //	                     make a token over a bundle's seal, of an honest run but for
 //	                     these claims; kid and line are no claims
+//	release N FILE       make a repository to release from; see makeRelease
+//	evidence NAME I HOW [SIGNER]
+//	                     make a bundle of its commit I; see makeEvidence
 //	image NAME           build the image of the Dockerfile, whose name goes into the
 //	                     variable NAME
 //	engine NAME PROGRAM  make a container image with a Go toolchain, whose name
@@ -93,7 +100,7 @@ func TestScript(t *testing.T) {
 		"agent": serveAgent, "serve": serve, "served": served,
 		"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
 		"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
-		"issuer": serveIssuer, "token": makeToken,
+		"issuer": serveIssuer, "token": makeToken, "release": makeRelease, "evidence": makeEvidence,
 	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -124,6 +131,7 @@ func setUp(env *testscript.Env) error {
 	}
 	env.Values["jobs"] = map[string]*job{}
 	env.Values["services"] = map[string]*service{}
+	env.Values["released"] = &released{}
 	env.Values["issuers"] = map[string]*issuer{}
 	env.Defer(func() {
 		for _, j := range env.Values["jobs"].(map[string]*job) {
@@ -273,7 +281,10 @@ func TestScriptNames(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
-	topics := []string{"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "init", "hook", "demo", "doctor", "selftest", "version", "help", "completion", "usage", "output"}
+	topics := []string{
+		"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "gate", "policy", "waiver", "init", "hook", "demo", "doctor", "selftest",
+		"version", "help", "completion", "usage", "output",
+	}
 	for _, s := range scripts {
 		topic, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(s), ".txt"), "_")
 		if !slices.Contains(topics, topic) {

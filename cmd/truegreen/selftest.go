@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -89,9 +90,8 @@ func (a *app) selftest() error {
 	}
 	defer os.RemoveAll(dir)
 	causes, trials := verifier.Causes(), bundleTrials()
-	for code, t := range commandTrials() {
-		trials[code] = t
-	}
+	maps.Copy(trials, gateTrials())
+	maps.Copy(trials, commandTrials())
 	results := make([]chan tried, len(causes))
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, c := range causes {

@@ -56,11 +56,13 @@ func TestSelftest(t *testing.T) {
 func TestSelftestComplete(t *testing.T) {
 	t.Parallel()
 	of := bundleTrials()
-	for code, trial := range commandTrials() {
-		if of[code] != nil {
-			t.Errorf("%s has two trials", code)
+	for _, more := range []map[verifier.Code]trial{gateTrials(), commandTrials()} {
+		for code, trial := range more {
+			if of[code] != nil {
+				t.Errorf("%s has two trials", code)
+			}
+			of[code] = trial
 		}
-		of[code] = trial
 	}
 	for _, c := range verifier.Causes() {
 		if of[c.Code] == nil {
