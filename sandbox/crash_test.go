@@ -57,7 +57,7 @@ func supervisor(t *testing.T, mode Mode, mark string) (*exec.Cmd, *bufio.Reader)
 func TestSupervisorKilled(t *testing.T) {
 	t.Parallel()
 	for _, mode := range allModes(t) {
-		mark := "crash-" + string(mode) + "-" + filepath.Base(t.TempDir())
+		mark := fmt.Sprintf("crash-%s-%d-", mode, os.Getpid()) // TestUnprivileged runs this test beside itself
 		c, out := supervisor(t, mode, mark)
 		var signer string
 		for {
