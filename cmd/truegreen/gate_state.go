@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/truegreen-dev/truegreen/receipts/dsse"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -75,15 +74,7 @@ func (a *app) stateRelease(d verifier.Decision, r *release, f *statementFlags, k
 		if err != nil {
 			return err
 		}
-		envelope, err := dsse.Sign(verifier.StatementType, doc, sshSigner{key})
-		if err != nil {
-			return err
-		}
-		text, err := envelope.Append(nil)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(s.path, text, 0o644); err != nil {
+		if err := writeEnvelope(s.path, doc, key); err != nil {
 			return err
 		}
 	}

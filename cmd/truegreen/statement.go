@@ -40,7 +40,12 @@ func (a *app) writeStatement(path string, r verifier.Report, key ssh.Signer) err
 	if err != nil {
 		return err
 	}
-	envelope, err := dsse.Sign(verifier.StatementType, doc, sshSigner{key})
+	return writeEnvelope(path, doc, key)
+}
+
+// writeEnvelope writes an in-toto statement, signed, in a DSSE envelope.
+func writeEnvelope(path string, statement []byte, key ssh.Signer) error {
+	envelope, err := dsse.Sign(verifier.StatementType, statement, sshSigner{key})
 	if err != nil {
 		return err
 	}
