@@ -51,7 +51,7 @@ import (
 //	33 sticky#953, gitea#36024                TestAddresses, TestGitea
 //	34 testcontainers-go#1288                 TestArtifacts, verifier: no-tests
 //	35 zuke-build/zuke#514                    cmd: TestCIReadOnly
-//	36 omi#13850 and others                   hooks: there are none yet
+//	36 omi#13850 and others                   cmd: the scripts hook_*.txt
 //	37 snyk/actions#87                        docs/recipes: TestFind
 
 // commits of the repository that tests have:
