@@ -12,10 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/truegreen-dev/truegreen/bundle"
 	"github.com/truegreen-dev/truegreen/forge"
 	"github.com/truegreen-dev/truegreen/receipts"
-	"github.com/truegreen-dev/truegreen/receipts/jws"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -301,23 +299,7 @@ func (s *ciStep) anchor(ctx context.Context, t *forge.Target, o *verifier.Option
 		at = t.Policy
 	}
 	o.OIDC = &verifier.OIDCAnchor{RepositoryID: s.job.RepositoryID, Run: s.job.RunID, Commits: []string{s.job.SHA}}
-	for _, file := range []struct {
-		path  string
-		parse func([]byte) error
-	}{
-		{verifier.SignersFile, func(text []byte) (err error) {
-			o.Signers, err = bundle.ParseSigners(text)
-			return err
-		}},
-		{verifier.TrustFile, func(text []byte) (err error) {
-			o.OIDC.Trust, err = verifier.ParseTrust(text)
-			return err
-		}},
-		{verifier.KeysFile, func(text []byte) (err error) {
-			o.OIDC.Keys, err = jws.ParseKeySet(text, verifier.DefaultIssuer)
-			return err
-		}},
-	} {
+	for _, file := range trustFiles(o, func() *verifier.OIDCAnchor { return o.OIDC }) {
 		text, err := s.client.File(ctx, s.job.Repository, file.path, at, 1<<20)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -15,7 +15,6 @@ import (
 
 	"github.com/truegreen-dev/truegreen/bundle"
 	"github.com/truegreen-dev/truegreen/receipts"
-	"github.com/truegreen-dev/truegreen/receipts/jws"
 	"github.com/truegreen-dev/truegreen/verifier"
 	"github.com/truegreen-dev/truegreen/verifier/runner"
 )
@@ -241,27 +240,13 @@ func (a *app) protect(ctx context.Context, r *release, f *gateFlags, branch runn
 		}
 	}
 	o.OIDC = &verifier.OIDCAnchor{}
-	for _, file := range []struct {
-		flag, path string
-		parse      func([]byte) error
-	}{
-		{f.trust.signers, verifier.SignersFile, func(text []byte) (err error) {
-			o.Signers, err = bundle.ParseSigners(text)
-			return err
-		}},
-		{f.trust.trust, verifier.TrustFile, func(text []byte) (err error) {
-			o.OIDC.Trust, err = verifier.ParseTrust(text)
-			return err
-		}},
-		{f.trust.jwks, verifier.KeysFile, func(text []byte) (err error) {
-			o.OIDC.Keys, err = jws.ParseKeySet(text, verifier.DefaultIssuer)
-			return err
-		}},
-	} {
-		where := cmp.Or(file.flag, file.path+" at "+at)
+	flags := [...]string{f.trust.signers, f.trust.trust, f.trust.jwks}
+	for i, file := range trustFiles(o, func() *verifier.OIDCAnchor { return o.OIDC }) {
+		flag := flags[i]
+		where := cmp.Or(flag, file.path+" at "+at)
 		text, err := r.repo.File(ctx, branch.Tree, file.path, 1<<20)
-		if file.flag != "" {
-			text, err = readSmall(file.flag)
+		if flag != "" {
+			text, err = readSmall(flag)
 		} else if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -72,26 +72,36 @@ func (f *anchorFlags) readTokens(path string, o *verifier.Options) error {
 	return nil
 }
 
-// trustBase trusts whom the repository names at the base, where no flag names others.
-func (f *anchorFlags) trustBase(ctx context.Context, s *runner.Selection, o *verifier.Options) error {
-	for _, file := range []struct {
-		flag, path string
-		parse      func([]byte) error
-	}{
-		{f.signers, verifier.SignersFile, func(text []byte) (err error) {
+// A trustFile says whom to trust.
+type trustFile struct {
+	path  string // in a repository
+	parse func([]byte) error
+}
+
+// trustFiles are those of signers, of rules for tokens and of their keys, and what reads each
+// into the options.
+func trustFiles(o *verifier.Options, tokens func() *verifier.OIDCAnchor) [3]trustFile {
+	return [...]trustFile{
+		{verifier.SignersFile, func(text []byte) (err error) {
 			o.Signers, err = bundle.ParseSigners(text)
 			return err
 		}},
-		{f.trust, verifier.TrustFile, func(text []byte) (err error) {
-			f.tokens(o).Trust, err = verifier.ParseTrust(text)
+		{verifier.TrustFile, func(text []byte) (err error) {
+			tokens().Trust, err = verifier.ParseTrust(text)
 			return err
 		}},
-		{f.jwks, verifier.KeysFile, func(text []byte) (err error) {
-			f.tokens(o).Keys, err = jws.ParseKeySet(text, verifier.DefaultIssuer)
+		{verifier.KeysFile, func(text []byte) (err error) {
+			tokens().Keys, err = jws.ParseKeySet(text, verifier.DefaultIssuer)
 			return err
 		}},
-	} {
-		if file.flag != "" {
+	}
+}
+
+// trustBase trusts whom the repository names at the base, where no flag names others.
+func (f *anchorFlags) trustBase(ctx context.Context, s *runner.Selection, o *verifier.Options) error {
+	flags := [...]string{f.signers, f.trust, f.jwks}
+	for i, file := range trustFiles(o, func() *verifier.OIDCAnchor { return f.tokens(o) }) {
+		if flags[i] != "" {
 			continue
 		}
 		text, err := s.BaseFile(ctx, file.path, 1<<20)

@@ -12,8 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/truegreen-dev/truegreen/bundle"
-	"github.com/truegreen-dev/truegreen/receipts/jws"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -193,29 +191,17 @@ func (a *app) readPolicy(t *policyTest) error {
 		o.Keys = append(o.Keys, *key)
 	}
 	o.OIDC = &verifier.OIDCAnchor{}
-	for _, file := range []struct {
-		path  string
-		parse func([]byte) error
-	}{
-		{t.policy, func(text []byte) (err error) {
-			if g.Policy, _, err = verifier.ParseGate(text); err == nil && len(g.Policy.Require) > 0 {
-				g.Requirements, err = compileRequirements(g.Policy.Require)
-			}
-			return err
-		}},
-		{t.signers, func(text []byte) (err error) {
-			o.Signers, err = bundle.ParseSigners(text)
-			return err
-		}},
-		{t.trust, func(text []byte) (err error) {
-			o.OIDC.Trust, err = verifier.ParseTrust(text)
-			return err
-		}},
-		{t.jwks, func(text []byte) (err error) {
-			o.OIDC.Keys, err = jws.ParseKeySet(text, verifier.DefaultIssuer)
-			return err
-		}},
-	} {
+	files := []trustFile{{t.policy, func(text []byte) (err error) {
+		if g.Policy, _, err = verifier.ParseGate(text); err == nil && len(g.Policy.Require) > 0 {
+			g.Requirements, err = compileRequirements(g.Policy.Require)
+		}
+		return err
+	}}}
+	paths := [...]string{t.signers, t.trust, t.jwks}
+	for i, file := range trustFiles(o, func() *verifier.OIDCAnchor { return o.OIDC }) {
+		files = append(files, trustFile{paths[i], file.parse})
+	}
+	for _, file := range files {
 		text, err := readSmall(file.path)
 		if errors.Is(err, os.ErrNotExist) && file.path != t.policy {
 			continue
