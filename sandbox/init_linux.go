@@ -264,21 +264,25 @@ const ownThreads = 6
 
 // reserveThreads makes all threads that this process will need. The runtime
 // keeps them. It would make them when it needs them, and end the process where
-// the limit on processes, which the command can exhaust, does not let it.
+// the limit on processes, which the command can exhaust, does not let it. Whoever
+// needs one before these have left finds none idle, and would make one more.
 func reserveThreads() {
-	var there sync.WaitGroup
+	var there, left sync.WaitGroup
 	there.Add(ownThreads)
+	left.Add(ownThreads)
 	leave := make(chan struct{})
 	for range ownThreads {
 		go func() {
 			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
 			there.Done()
 			<-leave
+			runtime.UnlockOSThread()
+			left.Done()
 		}()
 	}
 	there.Wait()
 	close(leave)
+	left.Wait()
 }
 
 func waitAll(c stageConfig, pid int, killRest func()) (endReport, error) {
