@@ -110,7 +110,7 @@
 // All mounts are nosuid, and nodev except the five devices. The host name is
 // sandbox, the umask 022. Standard input is /dev/null, output goes through
 // pipes, descriptors above 2 do not exist, the command leads its own session.
-// Processes of the sandbox are uid 61000 to 61183, or the user that called. In
+// Processes of the sandbox are uid 60578 to 61183, or the user that called. In
 // mode restricted, the host's /usr, /bin, /sbin, /lib*, /nix/store, /proc and
 // some files of /etc can be read, and nothing can be changed but the moved
 // places, five devices, ptys and, for a uid of its own, /dev/shm.

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sandboxes of root run as an id in this range, which neither distributions
+// Sandboxes of root run as an id in these ranges, which neither distributions
 // nor systemd assign to anyone. It is also the id inside.
-// Those from firstHeldUID on are for mode restricted, which ends whatever has
-// its uid, and so shares it with nobody.
+// The held ones are for mode restricted, which ends whatever has its uid, and so
+// shares it with nobody.
 const (
+	firstHeldUID = 60578
+	lastHeldUID  = 60999
 	firstUID     = 61000
-	firstHeldUID = 61120
 	lastUID      = 61183
 )
 
@@ -32,14 +33,14 @@ func Owner() (uid, gid int, chown bool) {
 	}
 	id, err := unusedID()
 	if err != nil {
-		id = firstHeldUID - 1
+		id = lastUID
 	}
 	return id, id, true
 }
 
 // unusedID finds an id that is nobody's and under which nothing runs.
 func unusedID() (int, error) {
-	for id := firstUID; id < firstHeldUID; id++ {
+	for id := firstUID; id <= lastUID; id++ {
 		if free, err := isFree(id); err != nil || free {
 			return id, err
 		}
@@ -88,7 +89,7 @@ func chooseID(mounts []Mount) (int, error) {
 		if err := unix.Stat(m.Source, &st); err != nil {
 			return 0, &refusal{Step: "mount source " + m.Source, Errno: errnoText(err), Spec: true}
 		}
-		if st.Uid < firstUID || st.Uid >= firstHeldUID {
+		if st.Uid < firstUID || st.Uid > lastUID {
 			continue
 		}
 		if id != 0 && id != int(st.Uid) {

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -47,9 +48,14 @@ type heldID struct {
 	lock int // bound abstract socket
 }
 
-// holdID takes an unused uid of those that are held.
+// holdID takes an unused uid of those that are held. It begins anywhere among
+// them: containers of one host neither see each other's processes nor share a
+// lock, but the host's uids they do share, its count of processes among them, and
+// whoever holds the same one outside them all would end what is inside.
 func holdID() (*heldID, error) {
-	for id := firstHeldUID; id <= lastUID; id++ {
+	const n = lastHeldUID - firstHeldUID + 1
+	for i, start := 0, rand.IntN(n); i < n; i++ {
+		id := firstHeldUID + (start+i)%n
 		free, err := isFree(id)
 		if err != nil {
 			return nil, err
