@@ -32,7 +32,7 @@ func bareStage(report *os.File) error {
 	unix.Umask(0o022)
 	signal.Notify(make(chan os.Signal, 1))
 	go watchSupervisor(killDescendants)
-	r := newReaper(c, report)
+	r := newReaper(c, report, openScore())
 	r.killRest = killDescendants
 	return r.run(func() error {
 		if err := writeEvent(report, eventEntered, []byte("moved")); err != nil {

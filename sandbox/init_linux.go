@@ -3,12 +3,13 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"path"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 // uid, an empty view of the host. It probes, starts the command, waits, kills
 // what is left, hands out the collected files and ends.
 func initStage(report *os.File) error {
+	score := openScore()
 	if err := unreadable(); err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func initStage(report *os.File) error {
 			return step("become subreaper", err)
 		}
 	}
-	r := newReaper(c, report)
+	r := newReaper(c, report, score)
 	r.killRest = func() { unix.Kill(-1, unix.SIGKILL) }
 	if c.Same {
 		// The uid has other processes, but only those of the command are within
@@ -161,10 +163,42 @@ type reaper struct {
 	killRest func() // ends whatever the command left behind
 	work     chan func()
 	denier   denier
+	score    *os.File // from openScore
 }
 
-func newReaper(c stageConfig, report *os.File) *reaper {
-	return &reaper{c: c, report: report, work: make(chan func())}
+func newReaper(c stageConfig, report, score *os.File) *reaper {
+	return &reaper{c: c, report: report, work: make(chan func()), score: score}
+}
+
+// openScore opens what decides how soon this process goes when memory runs out.
+// Once the process is unreadable the file is root's, so that comes later. It
+// returns nil where there is no such file.
+func openScore() *os.File {
+	f, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// firstToGo is the score of a command: it goes before its supervisors.
+const firstToGo = 500
+
+// startFirstToGo starts the command as one that goes first when memory runs out,
+// where that can be had. It has to be so from the start: what the command begins
+// inherits it, and memory in files, which nobody has mapped, is held against nobody.
+func (r *reaper) startFirstToGo() (int, error) {
+	if r.score != nil {
+		var text [16]byte
+		n, _ := r.score.ReadAt(text[:], 0) // to its end
+		own := bytes.TrimSpace(text[:n])
+		if score, err := strconv.Atoi(string(own)); err == nil && score < firstToGo {
+			if _, err := r.score.WriteAt(strconv.AppendInt(nil, firstToGo, 10), 0); err == nil {
+				defer r.score.WriteAt(own, 0)
+			}
+		}
+	}
+	return start(r.c)
 }
 
 // confined runs f on the thread that started the command.
@@ -198,7 +232,7 @@ func (r *reaper) run(confine func() error) error {
 		}
 		var s started
 		if err == nil {
-			s.pid, err = start(c)
+			s.pid, err = r.startFirstToGo()
 		}
 		s.err = err
 		ch <- s
@@ -222,8 +256,6 @@ func (r *reaper) run(confine func() error) error {
 	if err := writeEvent(report, eventStarted, nil); err != nil {
 		return err
 	}
-	// When memory runs out, the command goes before its supervisors.
-	os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("500"), 0)
 
 	end, err := waitAll(c, s.pid, r.killRest)
 	if err != nil {

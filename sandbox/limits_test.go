@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -235,6 +236,27 @@ func TestCPULimit(t *testing.T) {
 		}
 		if l.Value != 200 || !l.Hit || r.CPU > 400*time.Millisecond {
 			t.Errorf("%s: %+v, %v of CPU time", mode, l, r.CPU)
+		}
+	}
+}
+
+// TestFirstToGo: when memory runs out, the command goes before its supervisor, and
+// so does all that it began at once. A memory file in a container once ended the
+// supervisor in place of the command, which was not marked yet.
+func TestFirstToGo(t *testing.T) {
+	t.Parallel()
+	var own int
+	text, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err == nil {
+		own, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	if err != nil || own >= firstToGo {
+		t.Skipf("scores of this process: %q, %v", text, err)
+	}
+	for _, mode := range allModes(t) {
+		_, out := mustRun(t, mode, Spec{Argv: sh("(cat /proc/self/oom_score_adj); sleep 0.2; cat /proc/$PPID/oom_score_adj")})
+		if want := fmt.Sprintf("%d\n%d\n", firstToGo, own); out.stdout.String() != want {
+			t.Errorf("%s: the command and then its supervisor: %q, want %q: %s", mode, out.stdout.String(), want, out.stderr.String())
 		}
 	}
 }
