@@ -39,10 +39,13 @@ func TestDoctoredRows(t *testing.T) {
 	}
 	rows := strings.SplitAfter(strings.TrimSuffix(string(doc), "\n"), "\n")
 	number, word := regexp.MustCompile(`:(\d+)`), regexp.MustCompile(`:"([^"]+)"|:(true|false)`)
-	kinds := map[string]int{}
+	kinds, most := map[string]int{}, 3
+	if testing.Short() {
+		most = 1
+	}
 	for i, row := range rows {
 		kind, _, _ := strings.Cut(row, ":")
-		if kinds[kind]++; kinds[kind] > 3 && kind != `{"claim"` {
+		if kinds[kind]++; kinds[kind] > most && kind != `{"claim"` {
 			continue
 		}
 		for _, edit := range edits(row, number, word) {

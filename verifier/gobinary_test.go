@@ -90,6 +90,9 @@ func writeGoPackages(t *testing.T, module string, bodies map[string]string) stri
 // Apart from those with an entry in differ, they must read the same.
 func TestGoBinaryRuns(t *testing.T) {
 	needGo(t)
+	if testing.Short() {
+		t.Skip("builds and runs many programs")
+	}
 	t.Parallel()
 	const module = "bin"
 	bodies := map[string]string{

@@ -217,6 +217,9 @@ func TestGoTestCheats(t *testing.T) {
 // test that is not in tamper-go.
 func TestGoTestRuns(t *testing.T) {
 	needGo(t)
+	if testing.Short() {
+		t.Skip("builds and runs many programs")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -164,6 +164,9 @@ func TestTextsBounds(t *testing.T) {
 	if got := verifier.Texts(odd[3:], []verifier.TreeEntry{mode}); len(got) != 2 {
 		t.Errorf("a mode that changes: %v", got)
 	}
+	if testing.Short() {
+		return
+	}
 	// The boundary itself can be written and read.
 	r := fixture.New()
 	r.Texts, r.Base, r.Head = true, fixture.Files{"a": "x\n"}, fixture.Files{"a": "x\n"}
