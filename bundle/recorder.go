@@ -172,7 +172,11 @@ func (c *RecordedCall) End(result *receipts.Result) error {
 		return err
 	}
 	c.ended = true
-	return c.r.append(receipts.ToolCallCompleted, c.receipt.AppendRecord(nil))
+	redaction := receipts.Clean
+	if result.Redacted > 0 {
+		redaction = receipts.Redacted
+	}
+	return c.r.append(receipts.ToolCallCompleted, redaction, c.receipt.AppendRecord(nil))
 }
 
 // Risk records something that no call's result says.
@@ -191,15 +195,15 @@ func (r *Recorder) note(kind receipts.Kind, v any) error {
 	if err != nil {
 		return err
 	}
-	return r.append(kind, payload)
+	return r.append(kind, receipts.Clean, payload)
 }
 
-func (r *Recorder) append(kind receipts.Kind, payload []byte) error {
+func (r *Recorder) append(kind receipts.Kind, redaction receipts.Redaction, payload []byte) error {
 	now := uint64(r.now().UnixMilli())
 	// The wall clock may step back; a log whose time runs backwards tells nothing.
 	now = max(now, r.seal.End)
 	raw, err := r.log.Append(&receipts.Frame{
-		Actor: receipts.Kernel, Kind: kind, Visibility: receipts.Internal, Redaction: receipts.Clean,
+		Actor: receipts.Kernel, Kind: kind, Visibility: receipts.Internal, Redaction: redaction,
 		Seq: r.log.Frames(), Time: now,
 		HasTask: true, Task: r.seal.Task, HasJob: true, Job: r.seal.Job,
 		Payload: payload,

@@ -191,8 +191,13 @@
 //	peak_memory_bytes?
 //	stdout    {sha256, bytes, kept}: bytes were written, the first kept of them are
 //	          the blob sha256; zeros where kept is 0; 0 ≤ kept ≤ bytes
+//	          covered?  where secrets were replaced, before anything was kept, by as
+//	          many asterisks: {rules, count, spans}: the digest of the rules that
+//	          looked for them, how many there were, 1 at least, and of the first 16
+//	          {at, bytes, rule}: offset and length in the blob, and which rule; in
+//	          their order, none within another
 //	stderr    the same
-//	files     list of {name (bytes), sha256, size}: blobs that the call made
+//	files     list of {name (bytes), sha256, size, covered?}: blobs that the call made
 //	notes?    list of {name, value (bytes)}: facts that the call found
 //	isolation?  what was measured from inside:
 //	    level         0 to 4
@@ -213,7 +218,8 @@
 //	    limits        list of {name, by, value, peak?, hit?}: who enforces it, the
 //	                  value read back, the highest use, whether it was reached
 //	    fallbacks?    list of {mode, why}: stronger modes that were tried before
-//	redactions  number of outputs out of which a secret was taken
+//	redactions  number of outputs out of which a secret was taken, or in which one
+//	          is covered. The completion frame is Redacted exactly where it is not 0
 //
 // The artifacts of a receipt are the digests of stdout and of stderr, each unless
 // its kept is 0, then those of the files in order. More than 256 have no receipt.

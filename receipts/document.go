@@ -101,16 +101,54 @@ type Result struct {
 // that Digest names; Bytes were written. Where Kept is less, the rest was
 // counted and dropped.
 type Stream struct {
-	Digest Digest `json:"sha256"`
-	Bytes  int64  `json:"bytes"`
-	Kept   int64  `json:"kept"`
+	Digest  Digest   `json:"sha256"`
+	Bytes   int64    `json:"bytes"`
+	Kept    int64    `json:"kept"`
+	Covered *Covered `json:"covered,omitempty"`
+}
+
+// MaxSpans is how many spans a [Covered] lists.
+const MaxSpans = 16
+
+// Covered says where there are asterisks in place of as many bytes of secrets. They
+// were put there before anything was kept, so the blob is what was recorded.
+type Covered struct {
+	Rules Digest `json:"rules"` // of the set of rules that looked for secrets
+	Count int64  `json:"count"` // of secrets
+	Spans []Span `json:"spans"` // the first of them, at most MaxSpans
+}
+
+// Span is a place in a blob with what was a secret.
+type Span struct {
+	At    int64  `json:"at"` // offset of its first byte
+	Bytes int64  `json:"bytes"`
+	Rule  string `json:"rule"`
+}
+
+// valid reports whether c can be of a blob of size bytes.
+func (c *Covered) valid(size int64) bool {
+	if c == nil {
+		return true
+	}
+	if c.Count < 1 || c.Count > size || int64(len(c.Spans)) != min(c.Count, MaxSpans) {
+		return false
+	}
+	at := int64(0)
+	for _, s := range c.Spans {
+		if s.At < at || s.Bytes < 1 || s.Bytes > size-s.At || s.Rule == "" {
+			return false
+		}
+		at = s.At + s.Bytes
+	}
+	return true
 }
 
 // File is a blob that a call made under a name that the tool defines.
 type File struct {
-	Name   Bytes  `json:"name"`
-	Digest Digest `json:"sha256"`
-	Size   int64  `json:"size"`
+	Name    Bytes    `json:"name"`
+	Digest  Digest   `json:"sha256"`
+	Size    int64    `json:"size"`
+	Covered *Covered `json:"covered,omitempty"` // of what a call made, never of what it was given
 }
 
 // Note is a fact that a call found, such as the number of gitlinks in a tree.
@@ -211,7 +249,37 @@ func ParseArgs(data []byte) (Args, error) {
 	if a.V != DocumentVersion {
 		return Args{}, fmt.Errorf("args document: %w %d", errVersion, a.V)
 	}
+	for i := range a.Inputs {
+		if a.Inputs[i].Covered != nil {
+			return Args{}, fmt.Errorf("args document: input %d: covered", i)
+		}
+	}
 	return a, nil
+}
+
+// covered reports what r cannot say about secrets.
+func (r *Result) covered() error {
+	outputs := 0
+	for _, s := range [...]*Stream{&r.Stdout, &r.Stderr} {
+		if !s.Covered.valid(s.Kept) {
+			return errors.New("result document: stream: covered: not of these bytes")
+		}
+		if s.Covered != nil {
+			outputs++
+		}
+	}
+	for i := range r.Files {
+		if !r.Files[i].Covered.valid(r.Files[i].Size) {
+			return fmt.Errorf("result document: file %d: covered: not of these bytes", i)
+		}
+		if r.Files[i].Covered != nil {
+			outputs++
+		}
+	}
+	if r.Redacted < outputs {
+		return fmt.Errorf("result document: redactions: %d, and %d outputs are covered", r.Redacted, outputs)
+	}
+	return nil
 }
 
 // ParseResult reads a result document.
@@ -222,6 +290,9 @@ func ParseResult(data []byte) (Result, error) {
 	}
 	if r.V != DocumentVersion {
 		return Result{}, fmt.Errorf("result document: %w %d", errVersion, r.V)
+	}
+	if err := r.covered(); err != nil {
+		return Result{}, err
 	}
 	for _, s := range [...]Stream{r.Stdout, r.Stderr} {
 		if s.Kept < 0 || s.Kept > s.Bytes || (s.Kept == 0) != (s.Digest == Digest{}) {

@@ -70,8 +70,8 @@ func TestArtifacts(t *testing.T) {
 		want []Digest
 	}{
 		{Result{}, nil},
-		{Result{Stdout: Stream{a, 5, 5}, Stderr: Stream{b, 9, 1}, Files: []File{{"x", c, 0}, {"y", a, 0}}}, []Digest{a, b, c, a}},
-		{Result{Stdout: Stream{Bytes: 5}, Stderr: Stream{b, 1, 1}}, []Digest{b}},
+		{Result{Stdout: Stream{Digest: a, Bytes: 5, Kept: 5}, Stderr: Stream{Digest: b, Bytes: 9, Kept: 1}, Files: []File{{Name: "x", Digest: c}, {Name: "y", Digest: a}}}, []Digest{a, b, c, a}},
+		{Result{Stdout: Stream{Bytes: 5}, Stderr: Stream{Digest: b, Bytes: 1, Kept: 1}}, []Digest{b}},
 	} {
 		if got := test.r.Artifacts(); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%+v: %v", test.r, got)
@@ -86,9 +86,9 @@ const (
 		`"inputs":[{"name":"/overlay/overlay.json","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":1}],` +
 		`"sandbox":{"min_level":3,"network":"none","connect":["127.0.0.1:5432"],"mounts":["ro /usr"],"wall_s":600,"pids":512,"memory_bytes":1,"cpu_milli":1500,"output_bytes":2,"disk_bytes":3,"inodes":4,"files":5,"file_bytes":6}}`
 	fullResult = `{"v":1,"state":"signaled","exit":0,"signal":"SIGKILL","why":"out of memory","start_ms":1,"end_ms":2,"cpu_ms":3,"peak_memory_bytes":4,` +
-		`"stdout":{"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","bytes":9,"kept":5},` +
+		`"stdout":{"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","bytes":9,"kept":5,"covered":{"rules":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","count":2,"spans":[{"at":1,"bytes":2,"rule":"token"},{"at":3,"bytes":2,"rule":"key"}]}},` +
 		`"stderr":{"sha256":"0000000000000000000000000000000000000000000000000000000000000000","bytes":7,"kept":0},` +
-		`"files":[{"name":"cover","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":1}],"notes":[{"name":"gitlinks","value":"0"}],` +
+		`"files":[{"name":"cover","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":3,"covered":{"rules":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","count":1,"spans":[{"at":2,"bytes":1,"rule":"key"}]}}],"notes":[{"name":"gitlinks","value":"0"}],` +
 		`"isolation":{"level":3,"mode":"userns","network":"none","connect":["127.0.0.1:5432"],"uid":65534,"namespaces":["user"],"no_new_privs":true,"caps_empty":true,"seccomp":true,"landlock_abi":5,"kill":"cgroup",` +
 		`"probes":[{"name":"connect","got":"ENETUNREACH","ok":true}],"limits":[{"name":"pids","by":"cgroup","value":512,"peak":9,"hit":true}],"fallbacks":[{"mode":"rootdrop","why":"not root"}]},"redactions":2}`
 )
@@ -107,7 +107,7 @@ func TestFullDocuments(t *testing.T) {
 		if got, err := Encode(v); err != nil || string(got) != want {
 			t.Errorf("%s, %v; want %s", got, err, want)
 		}
-		if name := zeroMember(reflect.ValueOf(v)); name != "" && name != "Exit" {
+		if name := zeroMember(reflect.ValueOf(v)); name != "" && name != "Exit" && name != "Covered" {
 			t.Errorf("the example leaves %s unset", name)
 		}
 	}
@@ -173,6 +173,16 @@ func TestDocumentsRefused(t *testing.T) {
 		"state without signal": replace(fullResult, `"signal":"SIGKILL",`, ``),
 		"exit of a signal":     replace(fullResult, `"exit":0`, `"exit":9`),
 		"unknown":              replace(fullResult, `"redactions":2`, `"redactions":2,"ok":true`),
+		"covered, unsaid":      replace(fullResult, `"redactions":2`, `"redactions":1`),
+		"nothing covered":      replace(fullResult, `"count":2`, `"count":0`),
+		"a span too few":       replace(fullResult, `"count":2`, `"count":3`),
+		"more than there is":   replace(fullResult, `"count":2`, `"count":6`),
+		"span of no bytes":     replace(fullResult, `"at":1,"bytes":2`, `"at":1,"bytes":0`),
+		"span before":          replace(fullResult, `"at":1,"bytes":2`, `"at":-1,"bytes":2`),
+		"span within another":  replace(fullResult, `"at":1,"bytes":2`, `"at":1,"bytes":3`),
+		"span beyond the end":  replace(fullResult, `"at":3,"bytes":2`, `"at":3,"bytes":3`),
+		"span without rule":    replace(fullResult, `"rule":"token"`, `"rule":""`),
+		"span of a file":       replace(fullResult, `"at":2,"bytes":1`, `"at":2,"bytes":2`),
 	} {
 		if got, err := ParseResult([]byte(text)); err == nil || !reflect.DeepEqual(got, Result{}) {
 			t.Errorf("result, %s: %+v, %v", name, got, err)

@@ -155,7 +155,7 @@ func sampleRun(t testing.TB) *testRun {
 	r.note(RiskDetected, Risk{V: 1, Code: "harness-touched", Detail: "x_test.go"})
 	judge := r.start(ToolJudge)
 	large := Sum([]byte("large"))
-	r.complete(judge, r.result("", File{"evidence.json", r.blobs.put("{}"), 2}, File{"core", large, 1 << 40}))
+	r.complete(judge, r.result("", File{Name: "evidence.json", Digest: r.blobs.put("{}"), Size: 2}, File{Name: "core", Digest: large, Size: 1 << 40}))
 	closing := r.closing()
 	closing.Withheld = []Withheld{{large, "too large"}}
 	r.note(TaskCompleted, closing)

@@ -22,7 +22,7 @@ const (
 	ArgsMissing       JoinBreak = "ArgsMissing"       // there is no such document
 	ArgsMismatch      JoinBreak = "ArgsMismatch"      // the document says something else than receipt and frames
 	ResultMissing     JoinBreak = "ResultMissing"     // there is no such document
-	ResultMismatch    JoinBreak = "ResultMismatch"    // the document names other artifacts than the receipt
+	ResultMismatch    JoinBreak = "ResultMismatch"    // the document names other artifacts than the receipt, or redactions that the frame does not
 	ArtifactMissing   JoinBreak = "ArtifactMissing"   // a blob is neither there nor withheld
 	FrameWithoutProof JoinBreak = "FrameWithoutProof" // a completion frame has no receipt
 )
@@ -116,8 +116,9 @@ type ParsedBlobs interface {
 // exactly once, and that what they name is there. Beyond [Join], for every
 // receipt: its frame comes after those of the receipts before; the frame's payload
 // is the receipt's record; a ToolCallStarted frame before it has the same call,
-// tool and args, and no receipt before it has that call; the args document is there and names the tool; the result document is there, and
-// its artifacts are the receipt's; every artifact is there, or withheld by the
+// tool and args, and no receipt before it has that call; the args document is there and names the tool; the result document is there,
+// its artifacts are the receipt's, and the frame is Redacted exactly where it has
+// redactions; every artifact is there, or withheld by the
 // terminal frame. And every completion frame has a receipt. The frames must be
 // verified; see [LogReader]. A failure is a [*JoinError].
 func JoinStrict(receipts []Receipt, frames iter.Seq2[*Frame, error], blobs Blobs) error {
@@ -155,6 +156,7 @@ func (l *LogReader) All() iter.Seq2[*Frame, error] {
 type joinIndex struct {
 	frames      map[uint64]FrameRef // not the completions of a truegreen log alone: a receipt may name any
 	payloads    map[uint64]Digest   // of completion frames
+	redacted    map[uint64]bool     // of them, those whose call had something taken out
 	starts      map[ID]start
 	withheld    map[Digest]bool
 	completions uint64
@@ -167,7 +169,7 @@ type start struct {
 }
 
 func newJoinIndex() joinIndex {
-	return joinIndex{map[uint64]FrameRef{}, map[uint64]Digest{}, map[ID]start{}, map[Digest]bool{}, 0}
+	return joinIndex{map[uint64]FrameRef{}, map[uint64]Digest{}, map[uint64]bool{}, map[ID]start{}, map[Digest]bool{}, 0}
 }
 
 func (x *joinIndex) observe(f *Frame) {
@@ -178,6 +180,9 @@ func (x *joinIndex) observe(f *Frame) {
 	case f.Kind == ToolCallCompleted:
 		x.completions++
 		x.payloads[f.Seq] = f.PayloadHash
+		if f.Redaction == Redacted {
+			x.redacted[f.Seq] = true
+		}
 	case f.Kind == ToolCallStarted:
 		var s Start
 		if decodeNote(f.Payload, &s, &s.V) == nil {
@@ -262,6 +267,9 @@ func (x *joinIndex) documents(r *Receipt, tool string, blobs Blobs) (*Args, *Res
 			return nil, nil, ResultMismatch, err
 		}
 		result = &a
+	}
+	if x.redacted[r.EventSeq] != (result.Redacted > 0) {
+		return nil, nil, ResultMismatch, fmt.Errorf("%d redactions in the document, and the frame says something else", result.Redacted)
 	}
 	named := result.Artifacts()
 	if len(named) != len(r.Artifacts) {

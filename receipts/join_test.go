@@ -107,19 +107,32 @@ func TestJoinBreaks(t *testing.T) {
 		{"artifact that the receipt does not name", one(func(_ *testRun, receipt *Receipt) { receipt.Artifacts = nil }), 0, ResultMismatch},
 		{"another artifact", one(func(r *testRun, receipt *Receipt) { receipt.Artifacts[0] = r.blobs.put("other") }), 0, ResultMismatch},
 		{"artifacts in another order", one(func(r *testRun, receipt *Receipt) {
-			res := r.result("x", File{"f", r.blobs.put("f"), 1})
+			res := r.result("x", File{Name: "f", Digest: r.blobs.put("f"), Size: 1})
 			receipt.Result, receipt.Artifacts = r.document(res), res.Artifacts()
 			slices.Reverse(receipt.Artifacts)
 		}), 0, ResultMismatch},
-		{"no artifact", document(func(res *Result) { res.Files = []File{{"f", large, 5}} }), 0, ArtifactMissing},
+		{"redactions that the frame denies", document(func(res *Result) { res.Redacted = 1 }), 0, ResultMismatch},
+		{"redactions that the document denies", func(r *testRun) {
+			receipt := r.receipt(r.start(ToolTest), r.result("x"))
+			r.edit = func(f *Frame) { f.Redaction = Redacted }
+			r.mint(receipt)
+		}, 0, ResultMismatch},
+		{"redactions that both know", func(r *testRun) {
+			res := r.result("x")
+			res.Redacted = 1
+			receipt := r.receipt(r.start(ToolTest), res)
+			r.edit = func(f *Frame) { f.Redaction = Redacted }
+			r.mint(receipt)
+		}, 0, ""},
+		{"no artifact", document(func(res *Result) { res.Files = []File{{Name: "f", Digest: large, Size: 5}} }), 0, ArtifactMissing},
 		{"artifact withheld", func(r *testRun) {
-			document(func(res *Result) { res.Files = []File{{"f", large, 5}} })(r)
+			document(func(res *Result) { res.Files = []File{{Name: "f", Digest: large, Size: 5}} })(r)
 			c := r.closing()
 			c.Withheld = []Withheld{{large, "large"}}
 			r.note(TaskCompleted, c)
 		}, 0, ""},
 		{"artifact withheld by a risk", func(r *testRun) {
-			document(func(res *Result) { res.Files = []File{{"f", large, 5}} })(r)
+			document(func(res *Result) { res.Files = []File{{Name: "f", Digest: large, Size: 5}} })(r)
 			c := r.closing()
 			c.Withheld = []Withheld{{large, "large"}}
 			r.note(RiskDetected, c)

@@ -177,7 +177,8 @@ func (r *runReader) frame(f *Frame) error {
 	if r.Closing != nil {
 		return fail(AfterEnd, nil)
 	}
-	if !f.HasTask || !f.HasJob || f.Task != r.Task || f.Job != r.Job || f.Seq != r.Frames || f.Actor != Kernel || f.Visibility != Internal || f.Redaction != Clean {
+	if !f.HasTask || !f.HasJob || f.Task != r.Task || f.Job != r.Job || f.Seq != r.Frames || f.Actor != Kernel || f.Visibility != Internal ||
+		f.Redaction != Clean && f.Kind != ToolCallCompleted {
 		return fail(ForeignFrame, nil)
 	}
 	var err error

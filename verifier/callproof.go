@@ -132,6 +132,9 @@ func CheckCall(text []byte) (CallProof, error) {
 	if c.Receipt.ToolName != receipts.Sum([]byte(c.Args.Tool)) {
 		return CallProof{}, fmt.Errorf("%w: tool", errCallProof)
 	}
+	if (frame.Redaction == receipts.Redacted) != (c.Result.Redacted > 0) {
+		return CallProof{}, fmt.Errorf("%w: redactions", errCallProof)
+	}
 	if !slices.Equal(c.Receipt.Artifacts, c.Result.Artifacts()) {
 		return CallProof{}, fmt.Errorf("%w: artifacts", errCallProof)
 	}
