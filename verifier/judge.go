@@ -227,6 +227,9 @@ func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, results map[uint
 	if args != nil && args.Format == FormatGo && result != nil && result.Stdout.Kept < result.Stdout.Bytes {
 		because(OutputIncomplete, "%d of %d bytes kept", result.Stdout.Kept, result.Stdout.Bytes)
 	}
+	if list := f.redacted(r.Name, results); len(list) > 0 {
+		because(RedactedEvidence, "%d tests, such as %s", len(list), list[0])
+	}
 	if r.Unbuilt > 0 {
 		because(BuildBroken, "%d packages", r.Unbuilt)
 	}
@@ -256,6 +259,35 @@ func (f *Findings) judgeRun(r *RunFinding, args *receipts.Args, results map[uint
 		because(NoTests, "no test passed")
 	}
 	return reasons
+}
+
+// redactedName is what a secret leaves of a name. No rule knows one as short as that.
+const redactedName = "********"
+
+// redacted returns the tests of an entry whose names have a part of a secret, covered
+// before anything was kept, in one of its runs: nobody knows any more which they are.
+func (f *Findings) redacted(entry string, results map[uint64]*receipts.Result) []string {
+	covered := slices.ContainsFunc(f.Runs, func(r *RunFinding) bool {
+		if r.Name != entry {
+			return false
+		}
+		result := results[r.Call]
+		if r.Imported != nil {
+			result = &r.Imported.Call.Result
+		}
+		return result != nil && (result.Stdout.Covered != nil || slices.ContainsFunc(result.Files, func(x receipts.File) bool { return x.Covered != nil }))
+	})
+	if !covered {
+		return nil
+	}
+	var list []string
+	for name := range f.outcomes {
+		if name.Entry == entry && strings.Contains(name.Suite+"\n"+name.Name, redactedName) {
+			list = append(list, name.String())
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // NoteDenied is the name of the note in a result document that counts the system

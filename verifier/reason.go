@@ -107,6 +107,8 @@ const (
 	PlanByHand      Code = "plan-not-from-base"
 	Stale           Code = "stale"
 	LowIsolation    Code = "isolation-too-low"
+
+	RedactedEvidence Code = "redacted-evidence"
 	// Unproven, of a release.
 	EvidenceTooLow   Code = "evidence-too-low"
 	TooFewSigners    Code = "too-few-signers"
@@ -191,6 +193,7 @@ func Causes() []Cause {
 		{PlanByHand, Unproven, "The tested command was given by hand and does not come from the base.", "Put the command into .truegreen.yaml at the base, or, where that is enough for you, verify without --no-command."},
 		{Stale, Unproven, "The run is older than the greatest age that was asked for.", "Run again."},
 		{LowIsolation, Unproven, "A test ran with less isolation than the policy asks for.", "Run on a host that offers it: truegreen doctor says what is missing."},
+		{RedactedEvidence, Unproven, "A test is named after something that looks like a secret. Secrets are covered before anything is recorded, so the evidence does not say which test that is.", "Give the test a name of its own: names of tests are public. If it is a secret, replace it where it came from."},
 		{EvidenceTooLow, Unproven, "The evidence for a commit proves less than the release needs, or proves it relative to something else than what the commit changes.", "Run again with evidence.level in .truegreen.yaml, and --base the commit's first parent."},
 		{TooFewSigners, Unproven, "Fewer different signers vouch for a commit's tree than the release needs.", "Have somebody else run it, or sign the seal: truegreen gate reads NAME.sig beside NAME.tar.zst."},
 		{TagNotSigned, Unproven, "The policy asks for a signed tag, and this one has no SSH signature of a signer whom it allows.", "Make the tag with git tag -s and gpg.format ssh, by someone whom gate.tag-signers names and allowed_signers has for the namespace git."},

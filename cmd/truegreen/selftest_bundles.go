@@ -112,6 +112,9 @@ func bundleTrials() map[verifier.Code]trial {
 		verifier.ToolchainTooOld: onHead(fixture.Output{
 			Exit: 1, Stderr: "go: go.mod requires go >= 1.99 (running go 1.26.5; GOTOOLCHAIN=local)\n",
 		}),
+		verifier.RedactedEvidence: onHead(fixture.Output{
+			Stdout: fixture.GoTest(pkg, "TestAdd", "TestAdd/********************", "TestSum"), Covered: true,
+		}),
 		verifier.LowIsolation: onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd"), Level: 1}),
 
 		verifier.TestsFailed:   onHead(fixture.Output{Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd fail")}),
