@@ -143,46 +143,53 @@ func escape(b []byte) (r rune, n int) {
 const minEncoded = 24
 
 // blobs calls found for each run of base64 or of hexadecimal digits that is text when it
-// is decoded. A run of base64 goes on over the end of a line of 40 characters or more.
+// is decoded. A run of base64 goes on over the end of a line of 40 characters or more; if
+// that makes no sense, each line is one.
 func blobs(b []byte, found func(rule string, start, end int, text []byte)) {
+	try := func(run []byte, start, end int) bool {
+		if len(run) < minEncoded {
+			return false
+		}
+		if text, err := hex.DecodeString(string(run)); err == nil && readable(text) {
+			found("encoded-hex", start, end, text)
+			return true
+		}
+		if text := decode64(run); text != nil {
+			found("encoded-base64", start, end, text)
+			return true
+		}
+		return false
+	}
+	var lines []Span
+	var joined []byte
 	for i := 0; i < len(b); {
 		if !isBase64(b[i]) {
 			i++
 			continue
 		}
-		start, run, line, hexOnly := i, []byte(nil), i, true
-		joined := false
-		for i < len(b) {
-			if isBase64(b[i]) {
-				hexOnly = hexOnly && isHex(b[i])
+		lines, joined = lines[:0], joined[:0]
+		for {
+			start := i
+			for i < len(b) && isBase64(b[i]) {
 				i++
-				continue
 			}
+			lines = append(lines, Span{start, i})
 			n := lineEnd(b[i:])
-			if n == 0 || i-line < 40 || i+n >= len(b) || !isBase64(b[i+n]) {
+			if n == 0 || i-start < 40 || i+n >= len(b) || !isBase64(b[i+n]) {
 				break
 			}
-			run = append(run, b[line:i]...)
-			joined = true
 			i += n
-			line = i
 		}
-		if joined {
-			run = append(run, b[line:i]...)
-		} else {
-			run = b[start:i]
-		}
-		if len(run) < minEncoded {
-			continue
-		}
-		if hexOnly && len(run)%2 == 0 {
-			if text, err := hex.DecodeString(string(run)); err == nil && readable(text) {
-				found("encoded-hex", start, i, text)
+		if len(lines) > 1 {
+			for _, l := range lines {
+				joined = append(joined, b[l.Start:l.End]...)
+			}
+			if try(joined, lines[0].Start, i) {
 				continue
 			}
 		}
-		if text := decode64(run); text != nil {
-			found("encoded-base64", start, i, text)
+		for _, l := range lines {
+			try(b[l.Start:l.End], l.Start, l.End)
 		}
 	}
 }
