@@ -30,11 +30,32 @@ type element struct {
 // it is compared backwards with the words before it.
 type phrases struct {
 	ids    map[string]uint16
-	byLast map[uint16][]*phrase
-	long   int // bytes of the longest word
+	byLast [][]*phrase // by the id of a word
+	long   int         // bytes of the longest word
+
+	maybe [1 << 16 / 64]uint64 // sketches of the words: most others are none of them
 }
 
-func newPhrases() *phrases { return &phrases{map[string]uint16{}, map[uint16][]*phrase{}, 0} }
+func newPhrases() *phrases {
+	return &phrases{ids: map[string]uint16{}, byLast: make([][]*phrase, 1)}
+}
+
+// sketch returns a number for a word that is quicker to have than its place in a map.
+func sketch[T string | []byte](w T) uint16 {
+	n := len(w)
+	if n == 0 {
+		return 0
+	}
+	return uint16(w[0])*31*31 ^ uint16(w[n/2])*31*7 ^ uint16(w[n-1])*31 ^ uint16(n)
+}
+
+// word returns the id of a word, or 0.
+func (p *phrases) word(w []byte) uint16 {
+	if s := sketch(w); p.maybe[s/64]&(1<<(s%64)) == 0 {
+		return 0
+	}
+	return p.ids[string(w)]
+}
 
 func (p *phrases) add(r *rule, text string) {
 	x := &phrase{rule: r}
@@ -68,6 +89,9 @@ func (p *phrases) id(word string) uint16 {
 	if !ok {
 		id = uint16(len(p.ids) + 1)
 		p.ids[word] = id
+		p.byLast = append(p.byLast, nil)
+		s := sketch(word)
+		p.maybe[s/64] |= 1 << (s % 64)
 		p.long = max(p.long, len(word))
 	}
 	return id
@@ -132,7 +156,7 @@ func (r *reader) back(elements []element, k, n int) (int, bool) {
 }
 
 // find calls hit for each phrase in b, which is folded, and rotated for each that is
-// there after a rotation of the letters by 13.
+// there after a rotation of the letters by 13; rotated may be nil.
 func (p *phrases) find(b []byte, hit, rotated func(r *rule, start, end int)) {
 	open := &reader{p: p, hit: hit, last: map[*rule]int{}}
 	turned := &reader{p: p, hit: rotated, last: map[*rule]int{}}
@@ -143,15 +167,15 @@ func (p *phrases) find(b []byte, hit, rotated func(r *rule, start, end int)) {
 		for i := 0; i < len(spelled); {
 			n := 0
 			if len(spelled) >= 4 {
-				for n = min(p.long, len(letters)-i); n > 2 && p.ids[string(letters[i:i+n])] == 0; n-- {
+				for n = min(p.long, len(letters)-i); n > 2 && p.word(letters[i:i+n]) == 0; n-- {
 				}
 			}
 			w := spelled[i]
 			if n > 2 {
-				w.id, w.end = p.ids[string(letters[i:i+n])], spelled[i+n-1].end
+				w.id, w.end = p.word(letters[i:i+n]), spelled[i+n-1].end
 				i += n - 1
 			} else {
-				w.id = p.ids[string(letters[i:i+1])]
+				w.id = p.word(letters[i : i+1])
 			}
 			i++
 			open.take(w)
@@ -171,6 +195,9 @@ func (p *phrases) find(b []byte, hit, rotated func(r *rule, start, end int)) {
 		flush()
 		w.id = p.lookup(t)
 		open.take(w)
+		if rotated == nil {
+			continue
+		}
 		w.id = 0
 		if len(t.word) > 2 && len(t.word) <= p.long {
 			for i, c := range t.word {
@@ -178,7 +205,7 @@ func (p *phrases) find(b []byte, hit, rotated func(r *rule, start, end int)) {
 					t.word[i] = 'a' + (c-'a'+13)%26
 				}
 			}
-			w.id = p.ids[string(t.word)]
+			w.id = p.word(t.word)
 		}
 		turned.take(w)
 	}
@@ -190,7 +217,7 @@ func (p *phrases) lookup(t *tokens) uint16 {
 	if len(t.word) > p.long {
 		return 0
 	}
-	id := p.ids[string(t.word)]
+	id := p.word(t.word)
 	if id != 0 || !t.digits || !t.letters {
 		return id
 	}
@@ -213,7 +240,7 @@ func (p *phrases) lookup(t *tokens) uint16 {
 			}
 			plain[i] = c
 		}
-		if id = p.ids[string(plain)]; id != 0 {
+		if id = p.word(plain); id != 0 {
 			return id
 		}
 	}
@@ -331,7 +358,7 @@ func (t *tokens) ideographs(p *phrases) {
 		ends = append(ends, at)
 	}
 	for i := len(ends) - 1; ; i-- {
-		if i == 0 || p.ids[string(t.b[t.at:ends[i]])] != 0 {
+		if i == 0 || p.word(t.b[t.at:ends[i]]) != 0 {
 			t.word = append(t.word, t.b[t.at:ends[i]]...)
 			t.at = ends[i]
 			return

@@ -147,8 +147,8 @@ func lineMatch(groups []string) func([]byte, int) (int, int) {
 
 // triggers finds where rules may match: at literals.
 type triggers struct {
-	pairs [1 << 16 / 64]uint64 // which first two bytes there are
-	at    map[uint16][]trigger
+	pairs [1 << 16]uint16 // which of the lists is for the first two bytes; 0: none
+	lists [][]trigger
 }
 
 type trigger struct {
@@ -156,7 +156,7 @@ type trigger struct {
 	rule    *rule
 }
 
-func newTriggers() *triggers { return &triggers{at: map[uint16][]trigger{}} }
+func newTriggers() *triggers { return &triggers{lists: make([][]trigger, 1)} }
 
 func (t *triggers) add(literal string, r *rule) {
 	for second := range 256 {
@@ -164,8 +164,11 @@ func (t *triggers) add(literal string, r *rule) {
 			continue
 		}
 		p := uint16(literal[0])<<8 | uint16(second)
-		t.pairs[p/64] |= 1 << (p % 64)
-		t.at[p] = append(t.at[p], trigger{literal, r})
+		if t.pairs[p] == 0 {
+			t.pairs[p] = uint16(len(t.lists))
+			t.lists = append(t.lists, nil)
+		}
+		t.lists[t.pairs[p]] = append(t.lists[t.pairs[p]], trigger{literal, r})
 	}
 }
 
@@ -178,10 +181,10 @@ func (t *triggers) find(b, lower []byte, hit func(r *rule, start, end int)) {
 		if i+1 < len(lower) {
 			p |= uint16(lower[i+1])
 		}
-		if t.pairs[p/64]&(1<<(p%64)) == 0 {
+		if t.pairs[p] == 0 {
 			continue
 		}
-		for _, c := range t.at[p] {
+		for _, c := range t.lists[t.pairs[p]] {
 			if len(lower)-i < len(c.literal) || string(lower[i:i+len(c.literal)]) != c.literal || i < last[c.rule] {
 				continue
 			}

@@ -68,14 +68,15 @@ func (f *findings) detections() ([]Detection, int) {
 func (f *findings) scan(ctx context.Context) error {
 	s := compiled()
 	rot13, escapes := s.byName["encoded-rot13"], s.byName["encoded-escapes"]
-	folded := s.inspect(f.content, func(r *rule, start, end int) { f.add(r, start, end, "", nil) })
+	folded := s.inspect(f.content, func(r *rule, start, end int) {
+		f.add(r, start, end, "", nil)
+	}, func(r *rule, start, end int) {
+		f.add(rot13, start, end, "rot13", r)
+	})
 	at := func(i int) int { return folded.from(i, len(f.content)) }
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.phrases.find(folded.b, func(*rule, int, int) {}, func(r *rule, start, end int) {
-		f.add(rot13, at(start), at(end), "rot13", r)
-	})
 	if plain := unescape(folded.b); plain != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -87,7 +88,7 @@ func (f *findings) scan(ctx context.Context) error {
 			}
 			start, end = plain.from(start, total), plain.from(end, total)
 			f.add(escapes, at(start), at(end), "escapes", r)
-		})
+		}, nil)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (f *findings) scan(ctx context.Context) error {
 			if r.family != Unclassified && (worst == nil || r.confidence > worst.confidence) {
 				worst = r
 			}
-		})
+		}, nil)
 		if worst != nil {
 			f.add(s.byName[name], at(start), at(end), name[len("encoded-"):], worst)
 		}
@@ -106,14 +107,20 @@ func (f *findings) scan(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// inspect calls hit for everything that is in b as it is, and returns b folded.
-func (s *ruleSet) inspect(b []byte, hit func(r *rule, start, end int)) *view {
+// inspect calls hit for everything that is in b as it is, and rotated, if it is not nil,
+// for phrases in rot13. It returns b folded.
+func (s *ruleSet) inspect(b []byte, hit, rotated func(r *rule, start, end int)) *view {
 	s.raw.find(b, lowerASCII(b), hit)
 	findSecrets(b, func(i, start, end int) { hit(s.secret(i), start, end) })
 	folded := fold(b)
-	back := func(r *rule, start, end int) { hit(r, folded.from(start, len(b)), folded.from(end, len(b))) }
-	s.folded.find(folded.b, lowerASCII(folded.b), back)
-	s.phrases.find(folded.b, back, func(*rule, int, int) {})
+	back := func(hit func(r *rule, start, end int)) func(r *rule, start, end int) {
+		if hit == nil {
+			return nil
+		}
+		return func(r *rule, start, end int) { hit(r, folded.from(start, len(b)), folded.from(end, len(b))) }
+	}
+	s.folded.find(folded.b, lowerASCII(folded.b), back(hit))
+	s.phrases.find(folded.b, back(hit), back(rotated))
 	return folded
 }
 

@@ -30,24 +30,26 @@ type shape struct {
 }
 
 type secretIndex struct {
-	pairs  [1 << 16 / 64]uint64
-	shapes map[uint16][]shape
+	pairs [1 << 16]uint8 // which of the lists is for two bytes; 0: none
+	lists [][]shape
 }
 
 var secretShapes = sync.OnceValue(func() *secretIndex {
-	x := &secretIndex{shapes: map[uint16][]shape{}}
+	x := &secretIndex{lists: make([][]shape, 2)} // the second is for what ends and begins keys
+	x.pairs[uint16('-')<<8|uint16('-')] = 1
 	for i := range secretTable {
 		for text := range strings.SplitSeq(secretTable[i].shape, " | ") {
 			s := parseShape(text)
 			s.secret = i
 			l := s.parts[s.first].literal
 			p := uint16(l[0])<<8 | uint16(l[1])
-			x.pairs[p/64] |= 1 << (p % 64)
-			x.shapes[p] = append(x.shapes[p], s)
+			if x.pairs[p] == 0 {
+				x.pairs[p] = uint8(len(x.lists))
+				x.lists = append(x.lists, nil)
+			}
+			x.lists[x.pairs[p]] = append(x.lists[x.pairs[p]], s)
 		}
 	}
-	p := uint16('-')<<8 | uint16('-')
-	x.pairs[p/64] |= 1 << (p % 64)
 	return x
 })
 
@@ -209,14 +211,14 @@ func (s *secretScan) scan(b []byte, from, to int, hit func(secret, start, end in
 		if i+1 >= len(b) {
 			break
 		}
-		p := uint16(b[i])<<8 | uint16(b[i+1])
-		if x.pairs[p/64]&(1<<(p%64)) == 0 {
+		list := x.pairs[uint16(b[i])<<8|uint16(b[i+1])]
+		switch list {
+		case 0:
 			continue
-		}
-		if b[i] == '-' && b[i+1] == '-' {
+		case 1:
 			s.keyMark(b, i)
 		}
-		shapes := x.shapes[p]
+		shapes := x.lists[list]
 		for n := range shapes {
 			c := &shapes[n]
 			l := c.parts[c.first].literal
