@@ -121,6 +121,12 @@ var rules = []rule{
 		why:   "imports point one way: verifier, bundle, receipts",
 	},
 	{
+		of:       []string{"guard"},
+		never:    []string{"os", "syscall", "./bundle", "./verifier"},
+		directly: true,
+		why:      "the guard is pure: text in, a report out",
+	},
+	{
 		of:    []string{"bundle"},
 		never: []string{"./verifier"},
 		why:   "imports point one way: verifier, bundle, receipts",
@@ -220,6 +226,7 @@ func TestDependencies(t *testing.T) {
 			"github.com/google/go-github/v60", "github.com/google/go-querystring",
 			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier",
 		},
+		"guard":           {module + "/receipts/foreign", module + "/receipts/dsse", module + "/receipts/jws", module + "/internal/strictjson"},
 		"verifier/source": {"golang.org/x/mod"},
 		"verifier/expression": {
 			"cel.dev/cel-go", "cel.dev/expr", "github.com/antlr4-go/antlr/v4", "go.yaml.in/yaml/v3", "golang.org/x/exp",
