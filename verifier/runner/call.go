@@ -399,15 +399,17 @@ func (j *job) execute(ctx context.Context, number uint64, args *receipts.Args, s
 		return nil, err
 	}
 	defer errOut.Discard()
-	spec.Stdout, spec.Stderr = out, errOut
+	streams := [2]*coverer{newCoverer(out), newCoverer(errOut)}
+	spec.Stdout, spec.Stderr = streams[0], streams[1]
 	var hidden [2]bytes.Buffer
 	if secrets != nil { // what may hold a secret is not written before it is gone
 		spec.Stdout, spec.Stderr = &hidden[0], &hidden[1]
 	}
 	if j.o.Progress != nil && args.Tool == receipts.ToolTest {
-		spec.Stdout = io.MultiWriter(out, &lineWriter{emit: func(line []byte) {
+		streams[0] = newCoverer(io.MultiWriter(out, &lineWriter{emit: func(line []byte) {
 			j.o.Progress(Event{Step: args.Tool, Detail: runLabel(args), Output: line})
-		}})
+		}}))
+		spec.Stdout = streams[0]
 	}
 	var files []receipts.File
 	var notes []receipts.Note
@@ -429,12 +431,13 @@ func (j *job) execute(ctx context.Context, number uint64, args *receipts.Args, s
 	}
 	result := resultDocument(&r)
 	result.Files = files
+	var taken [2]bool
 	if secrets != nil {
-		if err := j.reveal(&r, &hidden, [2]io.Writer{out, errOut}, secrets, result); err != nil {
+		if taken, err = reveal(&r, &hidden, streams, secrets); err != nil {
 			return nil, err
 		}
 	}
-	for _, s := range []struct {
+	for i, s := range []struct {
 		to   *receipts.Stream
 		blob *bundle.BlobWriter
 		got  sandbox.Stream
@@ -443,10 +446,14 @@ func (j *job) execute(ctx context.Context, number uint64, args *receipts.Args, s
 		if s.got.Kept == 0 {
 			continue
 		}
+		if s.to.Covered, err = streams[i].end(); err != nil {
+			return nil, err
+		}
 		if s.to.Digest, s.to.Kept, err = s.blob.Commit(); err != nil {
 			return nil, err
 		}
 	}
+	result.Redacted = redacted(result, taken)
 	result.Notes = append(notes, deniedNotes(&r)...)
 	for _, f := range r.Files {
 		if f.Err != "" {
@@ -472,21 +479,20 @@ func deniedNotes(r *sandbox.Result) []receipts.Note {
 	return []receipts.Note{{Name: verifier.NoteDenied, Value: receipts.Bytes(strings.Join(list, ", "))}}
 }
 
-// reveal writes what a call with secrets put out, without them.
-func (j *job) reveal(r *sandbox.Result, hidden *[2]bytes.Buffer, to [2]io.Writer, secrets *strings.Replacer, result *receipts.Result) error {
+// reveal writes what a call with secrets put out, without them, and says in which of
+// the two streams there were some.
+func reveal(r *sandbox.Result, hidden *[2]bytes.Buffer, to [2]*coverer, secrets *strings.Replacer) (taken [2]bool, err error) {
 	for i, s := range [...]*sandbox.Stream{&r.Stdout, &r.Stderr} {
 		text := hidden[i].String()
 		clean := secrets.Replace(text)
-		if clean != text {
-			result.Redacted++
-		}
+		taken[i] = clean != text
 		s.Total += int64(len(clean)) - s.Kept
 		s.Kept = int64(len(clean))
 		if _, err := io.WriteString(to[i], clean); err != nil {
-			return err
+			return [2]bool{}, err
 		}
 	}
-	return nil
+	return taken, nil
 }
 
 func collect(spool *bundle.Spool, path string, r io.Reader) (receipts.File, error) {
@@ -495,10 +501,15 @@ func collect(spool *bundle.Spool, path string, r io.Reader) (receipts.File, erro
 		return receipts.File{}, err
 	}
 	defer w.Discard()
-	if _, err := io.Copy(w, r); err != nil {
+	c := newCoverer(w)
+	if _, err := io.Copy(c, r); err != nil {
 		return receipts.File{}, err
 	}
-	f := receipts.File{Name: verifier.ReportFile(filepath.Base(path))}
+	covered, err := c.end()
+	if err != nil {
+		return receipts.File{}, err
+	}
+	f := receipts.File{Name: verifier.ReportFile(filepath.Base(path)), Covered: covered}
 	f.Digest, f.Size, err = w.Commit()
 	return f, err
 }
