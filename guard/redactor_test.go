@@ -209,6 +209,9 @@ func TestRedactorList(t *testing.T) {
 	if r.Count() != MaxRedactions+5 || len(r.Redactions()) != MaxRedactions {
 		t.Errorf("%d, %d listed", r.Count(), len(r.Redactions()))
 	}
+	if d := r.Digest(); len(d) != len("sha256:")+64 || d == Digest() {
+		t.Error(d)
+	}
 	if len(r.buf) > 256<<10 || cap(r.buf) > 1<<20 {
 		t.Errorf("%d bytes are kept", cap(r.buf))
 	}
