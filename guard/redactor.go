@@ -74,6 +74,9 @@ func (r *Redactor) Close() error {
 	return r.err
 }
 
+// Digest returns a digest of the table of secrets that are looked for.
+func (r *Redactor) Digest() string { return compiled().secrets }
+
 // Count returns how many secrets were found.
 func (r *Redactor) Count() int64 { return r.count }
 

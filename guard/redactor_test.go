@@ -209,29 +209,30 @@ func TestRedactorList(t *testing.T) {
 	if r.Count() != MaxRedactions+5 || len(r.Redactions()) != MaxRedactions {
 		t.Errorf("%d, %d listed", r.Count(), len(r.Redactions()))
 	}
+	if d := r.Digest(); len(d) != len("sha256:")+64 || d == Digest() {
+		t.Error(d)
+	}
 	if len(r.buf) > 256<<10 || cap(r.buf) > 1<<20 {
 		t.Errorf("%d bytes are kept", cap(r.buf))
 	}
 }
 
-// structure returns JSON with each string replaced by its length.
-func structure(v any) any {
-	switch v := v.(type) {
-	case string:
-		return len([]rune(v))
-	case []any:
-		for i := range v {
-			v[i] = structure(v[i])
+// structure returns the tokens of JSON, of strings the length only.
+func structure(t *testing.T, text []byte) (list []any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	for {
+		x, err := d.Token()
+		if err == io.EOF {
+			return list
+		} else if err != nil {
+			t.Fatal(err)
 		}
-		return v
-	case map[string]any:
-		list := make([]any, 0, len(v))
-		for k, x := range v {
-			list = append(list, []any{len([]rune(k)), structure(x)})
+		if s, ok := x.(string); ok {
+			x = len([]rune(s))
 		}
-		return len(list)
+		list = append(list, x)
 	}
-	return v
 }
 
 // FuzzRedactor: pieces do not matter, the length stays, JSON lines stay so with the same
@@ -269,16 +270,10 @@ func FuzzRedactor(f *testing.F) {
 			}
 			before, after := bytes.Split(text, []byte("\n")), bytes.Split(got, []byte("\n"))
 			for i := range before {
-				var x, y any
-				if json.Unmarshal(before[i], &x) != nil {
+				if !json.Valid(before[i]) {
 					continue
 				}
-				if err := json.Unmarshal(after[i], &y); err != nil {
-					t.Fatalf("%q became %q: %v", before[i], after[i], err)
-				}
-				p, _ := json.Marshal(structure(x))
-				q, _ := json.Marshal(structure(y))
-				if !bytes.Equal(p, q) && !bytes.Contains(before[i], []byte(":")) {
+				if !json.Valid(after[i]) || !slices.Equal(structure(t, before[i]), structure(t, after[i])) {
 					t.Fatalf("%q became %q", before[i], after[i])
 				}
 			}

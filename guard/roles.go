@@ -9,6 +9,8 @@ var roleRules = []rule{
 			"you are|re|youre now|hereby|henceforth ~3 @ai|hacker|dan|root|admin|administrator|unrestricted|unfiltered|uncensored|evil|free|jailbroken|malicious|different|persona",
 			"youre now|hereby ~3 @ai|hacker|dan|root|admin|administrator|unrestricted|unfiltered|uncensored|evil|jailbroken",
 			"pretend|imagine|roleplay|roleplaying ~1 that? ~1 you are|re|youre|were|be|have ~3 @ai|hacker|no|unrestricted|unfiltered|evil|admin|root|different|human",
+			"you are dan|jailbroken|uncensored|unfiltered|stan",
+			"act as ~1 root|admin|administrator|superuser|dan and|with|now|who",
 			"pretend to be ~3 @ai|hacker|human|admin|administrator|unrestricted|evil|someone",
 			"act|behave|respond|operate as|like if? ~3 hacker|unrestricted|unfiltered|jailbroken|uncensored|evil|dan|malicious|@ai|amoral ~3 with|without|who|that|and|no|now",
 			"take|adopt|assume on? ~1 persona|role|identity of ~3 @ai|hacker|admin|unrestricted|someone|evil|system",
@@ -29,7 +31,7 @@ var roleRules = []rule{
 			"free|freed|liberated from ~2 rules|guidelines|restrictions|constraints|programming|shackles",
 			"you have no ~1 restrictions|limits|limitations|filters|rules|guidelines|ethics|morals",
 		},
-		hit:  "Developer mode is now? enabled: developer mode enabled.",
+		hit:  "Developer mode enabled.",
 		miss: "Debug mode is enabled; no longer restricted to main.",
 	},
 	{

@@ -59,7 +59,8 @@ type ruleSet struct {
 	raw     *triggers
 	folded  *triggers
 	phrases *phrases
-	digest  string
+	digest  string // of all
+	secrets string // of the table of secrets
 }
 
 var compiled = sync.OnceValue(func() *ruleSet {
@@ -90,9 +91,12 @@ var compiled = sync.OnceValue(func() *ruleSet {
 			}
 		}
 	}
+	table := sha256.New()
 	for i := range secretTable {
-		fmt.Fprintf(h, "%s\n", secretTable[i].text())
+		fmt.Fprintf(table, "%s\n", secretTable[i].text())
 	}
+	s.secrets = "sha256:" + hex.EncodeToString(table.Sum(nil))
+	fmt.Fprintf(h, "%s\n", s.secrets)
 	s.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
 	return s
 })

@@ -8,7 +8,9 @@ var toolRules = []rule{
 		name: "tool-call-request", family: ToolMisuse, severity: High, confidence: 0.75,
 		says: "asks for a tool call that destroys, pays or grants",
 		phrases: []string{
-			"call|invoke|execute|use|run|trigger ~4 tool|function|plugin|mcp|api ~8 delete|transfer|remove|drop|wire|purchase|grant|wipe|revoke|exfiltrate|disable|destroy|overwrite|send|read|email|upload",
+			"call|invoke|execute|use|run|trigger ~4 tool|function|plugin|mcp|api to|with|and|that ~2 delete|transfer|remove|drop|wire|purchase|grant|wipe|revoke|exfiltrate|disable|destroy|overwrite|send|email|upload ~3 all|every|everything|entire|files|emails|backups|backup|database|secrets|credentials|money|funds|account|accounts|keys|history|data|user|users",
+			"transfer|wire|pay ~3 to ~1 account|wallet|iban",
+			"grant ~3 permanent|full|unrestricted|admin|root|complete|permanently access|permissions|privileges|rights to",
 			"transfer|wire|withdraw|pay ~3 money|funds|bitcoin|btc|usd|eth|dollars|balance|crypto ~4 to|from|into",
 			"delete|wipe|destroy|erase|drop ~2 all|every|entire|whole ~3 files|repositories|repository|database|databases|tables|data|backups|branches|records|history ~3 now|immediately|and|then|in|from|on|without",
 		},
@@ -50,10 +52,17 @@ var toolRules = []rule{
 	},
 	{
 		name: "decode-and-run", family: ToolMisuse, severity: High, confidence: 0.9,
-		says: "a command that decodes something and runs it",
-		line: []string{"base64 -d¦base64 --decode¦base64 -di¦xxd -r¦openssl enc¦openssl base64 -d¦eval(atob(¦exec(base64¦exec(codecs¦iex (new-object¦iex(new-object¦invoke-expression (¦powershell -enc¦powershell.exe -enc¦-encodedcommand ¦exec(bytes.fromhex¦eval(base64_decode(¦eval(buffer.from(", "sh¦bash¦python¦perl¦node¦ruby¦(¦a"},
+		says: "a command that decodes something and pipes it into an interpreter",
+		line: []string{"base64 -d¦base64 --decode¦base64 -di¦xxd -r¦openssl enc¦openssl base64 -d", "| sh¦|sh¦| bash¦|bash¦| python¦|python¦| perl¦| node¦| ruby¦| sudo¦| zsh"},
 		hit:  "echo aWQK | base64 -d | bash",
 		miss: "base64 -d <key.b64",
+	},
+	{
+		name: "encoded-program", family: ToolMisuse, severity: High, confidence: 0.9,
+		says: "a program that is run out of an encoding",
+		line: []string{"eval(atob(¦exec(base64¦exec(codecs¦iex (new-object¦iex(new-object¦invoke-expression (¦powershell -enc¦powershell.exe -enc¦-encodedcommand ¦exec(bytes.fromhex¦eval(base64_decode(¦eval(buffer.from("},
+		hit:  "python3 -c 'exec(base64.b64decode(x))'",
+		miss: "base64.b64decode(x); atob(y)",
 	},
 	{
 		name: "reverse-shell", family: ToolMisuse, severity: Critical, confidence: 0.9,
