@@ -33,8 +33,8 @@ type acta struct {
 }
 
 // NewActa returns the adapter of the receipts of draft-farley-acta-signed-receipts and of
-// the tools that the draft grew out of. A signature is Ed25519 over the canonical form (RFC 8785) of
-// JSON; signatures and keys are lower-case hexadecimal.
+// the tools that the draft grew out of. A signature is Ed25519 over the canonical form (RFC
+// 8785) of JSON; signatures and keys are lower-case hexadecimal.
 //
 // # Forms
 //
@@ -65,7 +65,8 @@ type acta struct {
 // The tool is tool_name or tool; of an envelope the kind of its action, and its target
 // where the kind is "tool". The arguments' hash is input_hash or params_hash, and that of
 // tool_input; an envelope has none. Only the decision "allow" is a yes. A receipt is told
-// from others by receipt_id or request_id, and by its hash where it has none.
+// from others by receipt_id or request_id, and by the hash of what is signed where it has
+// none; a trust header by its delegations.
 //
 // # Chains
 //

@@ -313,6 +313,15 @@ func TestActaFreshness(t *testing.T) {
 	if until := store[hex.EncodeToString(publicOf(key))+" rcpt-1"]; !until.Equal(day.Add(time.Hour + 2*time.Minute)) {
 		t.Errorf("remembered until %s", until)
 	}
+	// What is not signed does not make another receipt of one that was seen.
+	envelope := signEnvelope(t, key, envelopePayload(), false)
+	padded := without(envelope)
+	padded["x"] = 1
+	for i, want := range []Answer{Yes, No} {
+		if v := verify(t, a, canonicalOf(t, []object{envelope, padded}[i]), Binding{}); v.Freshness != want {
+			t.Errorf("envelope %d: %v", i, v.Violations)
+		}
+	}
 	o := flatReceipt()
 	o["receipt_id"] = "error"
 	if v, err := a.Verify(context.Background(), bytes.NewReader(canonicalOf(t, signFlat(t, key, o))), Binding{}); !errors.Is(err, io.ErrClosedPipe) || v.Adapter != "" {

@@ -62,9 +62,6 @@ func (a *acta) parse(text []byte, line int64) (*actaReceipt, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	if r.says.id == "" {
-		r.says.id = hex.EncodeToString(r.hash[:])
-	}
 	return r, nil
 }
 
@@ -177,6 +174,7 @@ func (a *acta) check(r *actaReceipt, j *judgment) {
 	ask(&j.Signature)
 	ask(&j.Trust)
 	if r.header != nil {
+		r.says.id = r.header.computed
 		a.checkHeader(r, j)
 		return
 	}
@@ -187,6 +185,10 @@ func (a *acta) check(r *actaReceipt, j *judgment) {
 	if r.covers = r.covered(key); r.covers < 0 {
 		j.find(&j.Signature, No, "signature-invalid", "the key did not sign this")
 		return
+	}
+	if r.says.id == "" { // who changes what is not signed makes no other receipt
+		sum := sha256.Sum256(r.signed[r.covers])
+		r.says.id = hex.EncodeToString(sum[:])
 	}
 	if r.covers == 1 {
 		for _, m := range r.value.Members() {
