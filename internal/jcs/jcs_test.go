@@ -131,8 +131,9 @@ func TestValue(t *testing.T) {
 	if got := string(w.Append(nil)); got != `{"l":[1,2],"n":7,"z":null}` {
 		t.Error(got)
 	}
-	w = w.With("n", "y")
-	if got := string(w.Append(nil)); got != `{"l":[1,2],"n":"y","z":null}` || v.Member("n").Kind() != Number {
+	v.Member("s").SetText("y")
+	v.Member("n").SetText("y")
+	if got := string(v.Append(nil)); got != `{"big":100000000000000000000,"f":1.5,"l":[1,2],"n":7,"s":"y","z":null}` {
 		t.Error(got)
 	}
 	if len(v.Member("l").Elements()) != 2 || len(v.Members()) != 6 || v.Member("x") != nil {

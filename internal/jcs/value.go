@@ -52,13 +52,9 @@ func (v *Value) Without(names ...string) Value {
 	return w
 }
 
-// With returns an object in which the member of this name, which is there, has another
-// string for its value.
-func (v *Value) With(name, text string) Value {
-	w := *v
-	w.members = slices.Clone(v.members)
-	if m := w.Member(name); m != nil {
-		*m = Value{kind: String, text: text}
+// SetText makes v another string, if it is one.
+func (v *Value) SetText(text string) {
+	if v.kind == String {
+		v.text = text
 	}
-	return w
 }

@@ -15,8 +15,8 @@ import (
 
 // The limits of the acta adapter.
 const (
-	MaxActa      = 1 << 20 // bytes of a receipt, and of a line of a chain
-	maxActaDepth = 32
+	MaxActa    = 1 << 20 // bytes of a receipt, and of a line of a chain
+	maxNesting = 32
 )
 
 // ActaOptions are the anchors and rules of [NewActa].
@@ -200,8 +200,8 @@ func (a *acta) single(ctx context.Context, r io.Reader, j *judgment) (*actaRecei
 // chain verifies the receipts of a chain up to the first that is wrong, which it returns
 // like the last.
 func (a *acta) chain(ctx context.Context, r io.Reader, j *judgment) (*actaReceipt, error) {
-	ask(&j.Chain)
-	ask(&j.End)
+	askFor(&j.Chain)
+	askFor(&j.End)
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), MaxActa)
 	torn := false // the last line has no end, as an interrupted write leaves it

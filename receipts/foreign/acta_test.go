@@ -252,10 +252,10 @@ func TestActaBinding(t *testing.T) {
 	}
 }
 
-// seen is a Seen for tests.
-type seen map[string]time.Time
+// seenMap is a Seen for tests.
+type seenMap map[string]time.Time
 
-func (s seen) Add(_ context.Context, issuer, id string, until time.Time) (bool, error) {
+func (s seenMap) Add(_ context.Context, issuer, id string, until time.Time) (bool, error) {
 	if id == "error" {
 		return false, io.ErrClosedPipe
 	}
@@ -296,7 +296,7 @@ func TestActaFreshness(t *testing.T) {
 		}
 	}
 
-	store := seen{}
+	store := seenMap{}
 	a := newActa(t, ActaOptions{Rules: Rules{Seen: store, MaxAge: time.Hour}, Keys: keys})
 	forged := signFlat(t, actaKey(2), flatReceipt())
 	if v := verify(t, a, canonicalOf(t, forged), Binding{}); v.Freshness != Unproven || len(store) != 0 {

@@ -26,8 +26,8 @@ func (j *judgment) at(seq int64, from int) {
 	}
 }
 
-// ask makes an answer yes until something is found.
-func ask(answer *Answer) { *answer = max(*answer, Yes) }
+// askFor makes an answer yes until something is found.
+func askFor(answer *Answer) { *answer = max(*answer, Yes) }
 
 // sound reports whether a caller named the key of every signature, and nothing is wrong.
 func (j *judgment) sound() bool {
@@ -48,7 +48,7 @@ type statement struct {
 func (j *judgment) say(s *statement, b Binding) {
 	j.Issuer, j.Tool, j.Target, j.Said, j.Issued, j.Expires = s.issuer, s.tool, s.target, s.said, s.issued, s.expires
 	if b.asked() {
-		ask(&j.Binding)
+		askFor(&j.Binding)
 	}
 	if b.Tool != "" {
 		switch s.tool {
@@ -88,7 +88,7 @@ func (j *judgment) say(s *statement, b Binding) {
 		}
 	}
 	if b.Allowed {
-		ask(&j.Decision)
+		askFor(&j.Decision)
 		if !s.allowed {
 			j.find(&j.Decision, No, "not-allowed", "the receipt says %.80q", s.said)
 		}
@@ -100,7 +100,7 @@ func (j *judgment) say(s *statement, b Binding) {
 func (j *judgment) fresh(ctx context.Context, s *statement, r *Rules) error {
 	now, skew := r.now(), r.skew()
 	if r.MaxAge > 0 || r.Seen != nil || !s.expires.IsZero() {
-		ask(&j.Freshness)
+		askFor(&j.Freshness)
 	}
 	if s.issued.After(now.Add(skew)) {
 		j.find(&j.Freshness, No, "from-the-future", "issued %s, it is %s", stamp(s.issued), stamp(now))

@@ -162,7 +162,7 @@ func TestActaGateway(t *testing.T) {
 		!keys[0].Public.(ed25519.PublicKey).Equal(actaKey(1).Public()) || hex.EncodeToString(publicOf(actaKey(1))) != actaPublic {
 		t.Fatalf("%+v, %+v", keys, public)
 	}
-	a := newActa(t, ActaOptions{Rules: Rules{Now: clock(day.Add(time.Hour)), MaxAge: time.Hour, Seen: seen{}}, Keys: keys})
+	a := newActa(t, ActaOptions{Rules: Rules{Now: clock(day.Add(time.Hour)), MaxAge: time.Hour, Seen: seenMap{}}, Keys: keys})
 
 	for _, name := range []string{"audit-log.json", "fault-injection.json", "input.json", "expected-output.json"} {
 		_, err := a.Verify(context.Background(), bytes.NewReader(readFile(t, root, "1-fail-closed", name)), Binding{})

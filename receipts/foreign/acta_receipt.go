@@ -38,7 +38,7 @@ type actaReceipt struct {
 
 // parse reads a receipt, of a line of a chain where that is not 0.
 func (a *acta) parse(text []byte, line int64) (*actaReceipt, error) {
-	v, err := jcs.Parse(text, strictjson.Limits{Size: MaxActa, Depth: maxActaDepth})
+	v, err := jcs.Parse(text, strictjson.Limits{Size: MaxActa, Depth: maxNesting})
 	if err != nil {
 		return nil, a.malformed(line, "not-json", "%w", err)
 	}
@@ -171,8 +171,8 @@ func (r *actaReceipt) cover(payload bool) {
 
 // check answers for the signature of a receipt and for its key.
 func (a *acta) check(r *actaReceipt, j *judgment) {
-	ask(&j.Signature)
-	ask(&j.Trust)
+	askFor(&j.Signature)
+	askFor(&j.Trust)
 	if r.header != nil {
 		r.says.id = r.header.computed
 		a.checkHeader(r, j)

@@ -155,7 +155,7 @@ func (h *actaHeader) attestation(v *jcs.Value, says *statement, f *fields) {
 // checkHeader answers for what a trust header says.
 func (a *acta) checkHeader(r *actaReceipt, j *judgment) {
 	h := r.header
-	ask(&j.Chain)
+	askFor(&j.Chain)
 	parts := slices.Concat(h.links, h.attests)
 	if h.deny != nil {
 		parts = append(parts, *h.deny)
