@@ -314,7 +314,7 @@ var fleetVectors = map[string]struct {
 }{
 	"valid-l1":                    {Yes, "", ""},
 	"wrong-key":                   {No, "signature-invalid unknown-key not-read", ""},
-	"wrong-key-purpose":           {Yes, "", ""},                             // the same bytes: the purpose is the verifier's
+	"wrong-key-purpose":           {Yes, "", ""},                                      // the same bytes: the purpose is the verifier's
 	"unpinned-rejected":           {Unproven, "unknown-key unknown-key not-read", ""}, // its key id is a key: that is no anchor
 	"l2-rejected":                 {No, "signature-invalid unknown-key not-read", "unsupported-level"},
 	"tampered-summary-arithmetic": {No, "signature-invalid unknown-key not-read", "summary-mismatch summary-mismatch summary-mismatch summary-mismatch"},
