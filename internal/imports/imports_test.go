@@ -85,7 +85,7 @@ type rule struct {
 
 var rules = []rule{
 	{
-		of:    []string{"receipts", "receipts/dsse", "receipts/jws", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "forge", "internal/strictjson", "internal/fixture"},
+		of:    []string{"receipts", "receipts/dsse", "receipts/jws", "receipts/foreign", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "forge", "internal/strictjson", "internal/jcs", "internal/fixture"},
 		never: []string{"os/exec", "plugin", "./sandbox", "./verifier/runner"},
 		why:   "whoever checks evidence cannot run code",
 	},
@@ -105,7 +105,7 @@ var rules = []rule{
 		why:   "attacks are for the self-test: nothing but the command carries them",
 	},
 	{
-		of:       []string{"receipts", "receipts/dsse", "receipts/jws", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "sandbox", "sandbox/conformance"},
+		of:       []string{"receipts", "receipts/dsse", "receipts/jws", "receipts/foreign", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "sandbox", "sandbox/conformance"},
 		never:    []string{"net", "net/http", "crypto/tls", "golang.org/x/crypto/ssh/agent"},
 		directly: true,
 		why:      "checking works offline; dialling is the caller's, which passes it in",

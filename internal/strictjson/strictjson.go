@@ -3,8 +3,8 @@
 //
 // [Check] accepts one JSON value and refuses everything that RFC 8259 leaves to
 // the reader: bytes that are not UTF-8, a byte order mark, lone surrogates,
-// members that occur twice or differ by case only, nesting and size beyond a
-// limit.
+// members that occur twice or differ by case only (unless the caller tells them
+// apart), nesting and size beyond a limit.
 //
 // [Marshal] and [Unmarshal] know one encoding for each value, the canonical
 // form:
@@ -37,6 +37,10 @@ import (
 type Limits struct {
 	Size  int // bytes; default 1 MiB
 	Depth int // nested objects and arrays, the outermost included; default 16
+
+	// CaseSensitive makes names that differ by case only different names, for formats
+	// of others that have both. Unmarshal knows names by their case in any event.
+	CaseSensitive bool
 }
 
 const (
@@ -90,7 +94,7 @@ func Check(data []byte, l Limits) error {
 	case !utf8.Valid(data):
 		return errors.New("not UTF-8")
 	}
-	s := scanner{data: data, depth: l.Depth}
+	s := scanner{data: data, depth: l.Depth, caseSensitive: l.CaseSensitive}
 	s.space()
 	if err := s.value(); err != nil {
 		return fmt.Errorf("byte %d: %w", s.at, err)
@@ -107,6 +111,8 @@ type scanner struct {
 	data  []byte
 	at    int
 	depth int
+
+	caseSensitive bool
 }
 
 var errSyntax = errors.New("not JSON")
@@ -173,7 +179,10 @@ func (s *scanner) object() error {
 			return err
 		}
 		// Readers that ignore case must not see two members where others see one.
-		folded := fold(name)
+		folded := name
+		if !s.caseSensitive {
+			folded = fold(name)
+		}
 		if seen[folded] {
 			return fmt.Errorf("member %q: duplicate", name)
 		}

@@ -105,6 +105,23 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// JCS and other formats tell names apart by their case.
+func TestCaseSensitive(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"a":1,"A":2}`:            true,
+		`{"x":[{"é":1,"É":2}]}`:    true,
+		`{"a":1,"a":2}`:            false,
+		`{"x":{"A":1,"\u0041":2}}`: false,
+	} {
+		if err := Check([]byte(text), Limits{CaseSensitive: true}); (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := Check([]byte(text), Limits{}); err == nil {
+			t.Errorf("%s: accepted where case does not count", text)
+		}
+	}
+}
+
 func TestNoEncoding(t *testing.T) {
 	for _, v := range []any{1.5, map[string]int{}, nil, (*inner)(nil), "\xff", uint64(1) << 53, []byte("x")} {
 		if got, err := Marshal(v); err == nil {
