@@ -35,7 +35,12 @@ var (
 	ErrNoArtifact = errors.New("no artifact")
 	ErrExpired    = errors.New("the artifact has expired")
 	ErrDigest     = errors.New("the artifact is not the one that was uploaded")
+	ErrTooLarge   = errors.New("larger than the limit")
 )
+
+func tooLarge(size, limit int64) error {
+	return fmt.Errorf("%w: %d bytes, of at most %d", ErrTooLarge, size, limit)
+}
 
 // apiArtifact is our own because go-github's has no digest.
 type apiArtifact struct {
@@ -186,7 +191,7 @@ func (c *Client) download(ctx context.Context, a Artifact, digest string, limit 
 	case digest != "" && !isDigest("sha256:"+digest):
 		return fmt.Errorf("digest %s", quote(digest))
 	case a.Size > limit:
-		return fmt.Errorf("%d bytes, and the limit is %d", a.Size, limit)
+		return tooLarge(a.Size, limit)
 	}
 	from, err := c.locate(ctx, a.ID)
 	if hasStatus(err, http.StatusGone) {
@@ -252,12 +257,13 @@ func (c *Client) fetch(ctx context.Context, from *url.URL, limit int64, w io.Wri
 	case resp.StatusCode != http.StatusOK:
 		return &statusError{Status: resp.StatusCode}
 	}
-	n, err := io.Copy(w, io.LimitReader(resp.Body, limit+1))
-	if err != nil {
-		return err
+	return copyAtMost(w, resp.Body, limit)
+}
+
+func copyAtMost(w io.Writer, r io.Reader, limit int64) error {
+	n, err := io.Copy(w, io.LimitReader(r, limit+1))
+	if err == nil && n > limit {
+		err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
 	}
-	if n > limit {
-		return fmt.Errorf("more than %d bytes", limit)
-	}
-	return nil
+	return err
 }

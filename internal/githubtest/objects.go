@@ -89,6 +89,9 @@ func (s *Server) rest() map[string]handler {
 		"GET " + repo + "/actions/runs/{run}/artifacts":        s.listArtifacts,
 		"GET " + repo + "/actions/artifacts/{artifact}":        s.getArtifact,
 		"GET " + repo + "/actions/artifacts/{artifact}/{kind}": s.downloadArtifact,
+		"GET " + repo + "/releases/tags/{tag}":                 s.getRelease,
+		"GET " + repo + "/releases/" + releaseOf + "/assets":   s.listAssets,
+		"GET " + repo + "/releases/assets/{asset}":             s.getAsset,
 	}
 }
 
