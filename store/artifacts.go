@@ -71,8 +71,7 @@ func unpack(temp string, zip *Evidence) (_ *Evidence, err error) {
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, names.Bundle)
-	e, err := files{}.Open(context.Background(), fileCandidate(path))
+	e, err := OpenFile(filepath.Join(dir, names.Bundle))
 	if err != nil {
 		return nil, err
 	}

@@ -38,13 +38,17 @@ func fileCandidate(path string) Candidate {
 	return Candidate{Name: path, Waiver: strings.HasSuffix(path, waiverSuffix), at: path}
 }
 
-// Open opens the file with the sidecars beside it.
 func (s files) Open(_ context.Context, c Candidate) (*Evidence, error) {
-	e, err := openFile(c.at.(string))
-	if err != nil || c.Waiver {
+	return OpenFile(c.at.(string))
+}
+
+// OpenFile opens a bundle in a file, with the sidecars beside it, or a waiver.
+func OpenFile(path string) (*Evidence, error) {
+	e, err := openFile(path)
+	if err != nil || strings.HasSuffix(path, waiverSuffix) {
 		return e, err
 	}
-	begin := strings.TrimSuffix(c.at.(string), bundleSuffix)
+	begin := strings.TrimSuffix(path, bundleSuffix)
 	for _, suffix := range sidecarSuffixes {
 		text, err := readFile(begin+suffix, MaxSidecar)
 		if errors.Is(err, fs.ErrNotExist) {

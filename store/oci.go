@@ -57,16 +57,10 @@ func newRegistry(p Place, o Options) (*registry, error) {
 			}
 			return nil
 		}},
-		Cache: auth.NewCache(),
+		Cache: auth.NewCache(), Credential: o.Credential,
 	}
 	if o.UserAgent != "" {
 		client.SetUserAgent(o.UserAgent)
-	}
-	if o.Credential != nil {
-		client.Credential = func(ctx context.Context, host string) (auth.Credential, error) {
-			user, password, err := o.Credential(ctx, host)
-			return auth.Credential{Username: user, Password: password}, err
-		}
 	}
 	repo.Client = client
 	repo.PlainHTTP = isLoopback(repo.Reference.Host())

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"oras.land/oras-go/v2/registry/remote/auth"
+
 	"github.com/truegreen-dev/truegreen/internal/registrytest"
 )
 
@@ -98,11 +100,11 @@ func TestPut(t *testing.T) {
 			t.Parallel()
 			p := newPlaced(t)
 			p.Referrers, p.Password = referrers, "secret"
-			p.o.Credential = func(_ context.Context, host string) (string, string, error) {
+			p.o.Credential = func(_ context.Context, host string) (auth.Credential, error) {
 				if host != p.Host() {
 					t.Errorf("a password for %s", host)
 				}
-				return "ci", "secret", nil
+				return auth.Credential{Username: "ci", Password: "secret"}, nil
 			}
 			dir := t.TempDir()
 			want := map[string]string{}

@@ -1,11 +1,12 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/truegreen-dev/truegreen/forge"
 )
@@ -15,8 +16,8 @@ import (
 type Options struct {
 	// Forge returns a client for a repository on GitHub.
 	Forge func(repository string) (*forge.Client, error)
-	// Credential returns what the user has for a registry, "" for nothing.
-	Credential func(ctx context.Context, host string) (user, password string, err error)
+	// Credential returns what the user has for a registry; nil: nothing for any.
+	Credential auth.CredentialFunc
 	Transport  http.RoundTripper // to registries: http.DefaultTransport
 	UserAgent  string
 	Temp       string // folder for downloads: os.TempDir

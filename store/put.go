@@ -44,7 +44,7 @@ func (s *registry) put(ctx context.Context, path string) (Candidate, error) {
 	if !strings.HasSuffix(name, bundleSuffix) || !fileName().MatchString(name) {
 		return Candidate{}, fmt.Errorf("%s: want the name NAME%s", name, bundleSuffix)
 	}
-	e, err := files{}.Open(ctx, fileCandidate(path))
+	e, err := OpenFile(path)
 	if err != nil {
 		return Candidate{}, err
 	}

@@ -185,7 +185,7 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		row.Reasons = best
 		row.Rule = ruleOf(row.Checks, best)
 	default:
-		row.Rule, row.Reasons = "evidence", []Reason{{NoEvidence, "", "no bundle was made for tree " + c.Tree}}
+		row.Rule, row.Reasons = "evidence", []Reason{g.missing(c)}
 	}
 	if len(row.Reasons) > 0 {
 		g.waive(c, &row)
@@ -195,6 +195,18 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		row.Why = row.Reasons[0].String()
 	}
 	return row
+}
+
+// missing is the reason of a commit for whose tree there is no bundle. Where some have
+// expired, it may have been one of these.
+func (g *Gate) missing(c *GateCommit) Reason {
+	r := Reason{NoEvidence, "", "no bundle was made for tree " + c.Tree}
+	for _, b := range g.Bundles {
+		if reasons := b.Report.Reasons(); b.Tree == "" && !b.Skipped && reasons[0].Code == EvidenceExpired {
+			return Reason{EvidenceExpired, "", "no bundle that is left was made for tree " + c.Tree + "; " + b.Name + ": " + reasons[0].Detail}
+		}
+	}
+	return r
 }
 
 // checks holds a bundle to each rule, and returns who signed it that counts. Rules that

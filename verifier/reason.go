@@ -94,6 +94,7 @@ const (
 	WrongTag         Code = "wrong-tag"
 	// Unproven.
 	NoEvidence      Code = "no-evidence"
+	EvidenceExpired Code = "evidence-expired"
 	NewerVersion    Code = "newer-version"
 	NoTrustedSeal   Code = "no-trusted-seal"
 	StaleKeys       Code = "jwks-stale"
@@ -178,6 +179,7 @@ func Causes() []Cause {
 		{WrongTag, Broken, "The tag names another commit than the one that was asked for, or its object is that of another tag.", "The tag was moved, or a tag was put under another name. Find out who did it before you release anything."},
 
 		{NoEvidence, Unproven, "There is no verified bundle to report on.", "Run truegreen run, or pass a bundle to truegreen verify."},
+		{EvidenceExpired, Unproven, "The artifact that held the bundle has expired, or was deleted: the forge keeps it for 90 days at most.", "Run again. Keep bundles as release assets, or in a registry beside the image: these do not expire."},
 		{NewerVersion, Unproven, "The bundle has a format that this version does not know.", "Verify it with a newer truegreen."},
 		{NoTrustedSeal, Unproven, "The evidence is intact, but no signature on its seal is one that you trust.", "Pass --key with the receipt key, --signers with an allowed_signers file, --sig with a sidecar signature, or --oidc, --trust and --jwks for a GitHub token. The detail says which signatures there are, and what speaks against each."},
 		{StaleKeys, Unproven, "The bundle has an OIDC token that names a key which is not among the pinned ones, or was retired before the token was made.", "Run truegreen trust update, see that it adds the key, and commit the file. If it does not, the token is not the issuer's."},

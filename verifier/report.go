@@ -38,9 +38,9 @@ type report struct {
 }
 
 // NoBundle returns the report where there is no bundle that could be read, and why:
-// a code that is broken, or else [NoEvidence].
+// a code that is broken, or [EvidenceExpired], or else [NoEvidence].
 func NoBundle(code Code, detail string) Report {
-	if c, err := CauseOf(code); err != nil || c.Verdict != Broken {
+	if c, err := CauseOf(code); err != nil || c.Verdict != Broken && code != EvidenceExpired {
 		code = NoEvidence
 	}
 	return Report{&report{reasons: []Reason{{Code: code, Detail: detail}}}}

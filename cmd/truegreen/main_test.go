@@ -79,6 +79,12 @@ var (
 //	release N FILE       make a repository to release from; see makeRelease
 //	evidence NAME I HOW [SIGNER]
 //	                     make a bundle of its commit I; see makeEvidence
+//	registry             serve an OCI registry whose repository goes into the variable
+//	                     REGISTRY, and the digest of its image into IMAGE
+//	github release TAG FOLDER
+//	github artifact RUN FOLDER
+//	github expired RUN   serve a GitHub that has FOLDER's files at the release of a tag,
+//	                     or each bundle as an artifact of a run, or one that has expired
 //	image NAME           build the image of the Dockerfile, whose name goes into the
 //	                     variable NAME
 //	engine NAME PROGRAM  make a container image with a Go toolchain, whose name
@@ -100,7 +106,9 @@ func TestScript(t *testing.T) {
 		"agent": serveAgent, "serve": serve, "served": served,
 		"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
 		"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
-		"issuer": serveIssuer, "token": makeToken, "release": makeRelease, "evidence": makeEvidence,
+		"registry": func(ts *testscript.TestScript, neg bool, args []string) { serveRegistry(t, ts, neg, args) },
+		"github":   func(ts *testscript.TestScript, neg bool, args []string) { serveGitHub(t, ts, neg, args) },
+		"issuer":   serveIssuer, "token": makeToken, "release": makeRelease, "evidence": makeEvidence,
 	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -282,7 +290,7 @@ func TestScriptNames(t *testing.T) {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
 	topics := []string{
-		"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "gate", "policy", "waiver", "init", "hook", "demo", "doctor", "selftest",
+		"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "gate", "policy", "waiver", "store", "init", "hook", "demo", "doctor", "selftest",
 		"version", "help", "completion", "usage", "output",
 	}
 	for _, s := range scripts {

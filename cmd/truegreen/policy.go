@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/truegreen-dev/truegreen/store"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -231,13 +232,19 @@ func (t *policyTest) decide(dir string, c *verifier.GateCase) (verifier.Decision
 	for _, name := range c.Bundles {
 		r := release{options: t.options, gate: verifier.Gate{Policy: g.Policy}}
 		r.options.Now = g.Now
-		b, err := r.verifyAbout(filepath.Join(dir, name), func(p verifier.Patch, _ *verifier.Options) error {
+		path := filepath.Join(dir, name)
+		e, err := store.OpenFile(path)
+		if err != nil {
+			return verifier.Decision{}, err
+		}
+		b, err := r.verifyAbout(path, e, func(p verifier.Patch, _ *verifier.Options) error {
 			if commit.Tree == "" {
 				commit.Tree, commit.Base, g.Repository, commit.Root = p.Tree.Git, p.BaseTree.Git, string(p.Repository), p.Base == ""
 			}
 			g.History[p.Base] = true
 			return nil
 		})
+		e.Close()
 		if err != nil {
 			return verifier.Decision{}, err
 		}

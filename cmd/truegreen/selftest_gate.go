@@ -22,6 +22,9 @@ func gateTrials() map[verifier.Code]trial {
 		verifier.TagNotSigned:     ofGate(func(g *verifier.Gate) { g.Policy.TagSigners = []string{"alice"} }),
 		verifier.TagElsewhere:     ofGate(func(g *verifier.Gate) { g.Tag.Protected = false }),
 		verifier.HistoryRewritten: ofGate(func(g *verifier.Gate) { g.Tag.Rewritten = true }),
+		verifier.EvidenceExpired: ofGate(func(g *verifier.Gate) {
+			g.Bundles = []verifier.GateBundle{{Name: "artifact:octo/project/500", Report: verifier.NoBundle(verifier.EvidenceExpired, "it has expired")}}
+		}),
 		verifier.NotMet:           ofGate(func(g *verifier.Gate) { g.Policy.Require = []string{"report.claim.level > 4"} }),
 	}
 }
