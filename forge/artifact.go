@@ -128,6 +128,37 @@ func (c *Client) artifacts(ctx context.Context, run int64, name string) ([]Artif
 	return all, nil
 }
 
+// maxRunsOf is how many runs of one commit are looked at, the newest.
+const maxRunsOf = 30
+
+// RunsOf lists the runs that a push of the commit has started in the job's repository.
+func (c *Client) RunsOf(ctx context.Context, commit string) ([]int64, error) {
+	ctx, done := c.bound(ctx)
+	defer done()
+	if !isCommit(commit) {
+		return nil, notCommit("runs", commit)
+	}
+	var got struct {
+		Runs []struct {
+			ID    int64  `json:"id"`
+			Head  string `json:"head_sha"`
+			Event string `json:"event"`
+		} `json:"workflow_runs"`
+	}
+	query := url.Values{"head_sha": {commit}, "event": {"push"}, "per_page": {fmt.Sprint(maxRunsOf)}}
+	_, err := c.get(ctx, "list the runs of commit "+commit, needActions, fmt.Sprintf("repos/%s/%s/actions/runs?%s", c.owner, c.name, query.Encode()), &got)
+	if err != nil {
+		return nil, err
+	}
+	var runs []int64
+	for _, r := range got.Runs {
+		if r.ID > 0 && r.Head == commit && r.Event == "push" { // a forge may ignore what it is asked for
+			runs = append(runs, r.ID)
+		}
+	}
+	return runs, nil
+}
+
 // Artifact returns the artifact of that exact name, of which a run has one.
 func (c *Client) Artifact(ctx context.Context, run int64, name string) (Artifact, error) {
 	ctx, done := c.bound(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/truegreen-dev/truegreen/forge"
 )
@@ -17,19 +18,36 @@ type artifacts struct {
 	temp   string
 }
 
+// ofRecipes is how the names of artifacts begin that are looked for in runs which nobody
+// named: others may be large, and are something else.
+const ofRecipes = "truegreen"
+
 // List returns all artifacts of the run, whatever they are called: what is in one shows
 // when it is opened.
 func (s *artifacts) List(ctx context.Context) ([]Candidate, error) {
-	all, err := s.client.Artifacts(ctx, s.place.Run)
-	if err != nil {
-		return nil, err
+	runs, begin := []int64{s.place.Run}, ""
+	if s.place.Run == 0 {
+		var err error
+		if runs, err = s.client.RunsOf(ctx, s.place.Commit); err != nil {
+			return nil, err
+		}
+		begin = ofRecipes
 	}
-	if len(all) > MaxCandidates {
-		return nil, fmt.Errorf("%s: more than %d artifacts", s.place, MaxCandidates)
-	}
-	list := make([]Candidate, len(all))
-	for i, a := range all { // names may occur twice, ids do not
-		list[i] = Candidate{Name: fmt.Sprintf("%s/%s (%d)", s.place, a.Name, a.ID), Digest: a.Digest, at: a}
+	var list []Candidate
+	for _, run := range runs {
+		all, err := s.client.Artifacts(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		of := Place{Kind: Artifact, Repository: s.place.Repository, Run: run}
+		for _, a := range all { // names may occur twice, ids do not
+			if strings.HasPrefix(a.Name, begin) {
+				list = append(list, Candidate{Name: fmt.Sprintf("%s/%s (%d)", of, a.Name, a.ID), Digest: a.Digest, at: a})
+			}
+		}
+		if len(list) > MaxCandidates {
+			return nil, fmt.Errorf("%s: more than %d artifacts", s.place, MaxCandidates)
+		}
 	}
 	return list, nil
 }

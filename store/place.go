@@ -28,7 +28,8 @@ type Place struct {
 	Path       string // of a file or folder, clean
 	Repository string // OWNER/REPO, or of a registry HOST/NAME
 	Tag        string // of a release
-	Run        int64  // of artifacts
+	Run        int64  // of artifacts; 0: all that a push of Commit has started
+	Commit     string // of these runs
 	Digest     string // of an image, sha256:HEX
 }
 
@@ -38,6 +39,9 @@ func (p Place) String() string {
 	case Release:
 		return "release:" + p.Repository + "@" + p.Tag
 	case Artifact:
+		if p.Run == 0 {
+			return "artifact:" + p.Repository + "@" + p.Commit
+		}
 		return "artifact:" + p.Repository + "/" + strconv.FormatInt(p.Run, 10)
 	case OCI:
 		return "oci://" + p.Repository + "@" + p.Digest
@@ -47,6 +51,7 @@ func (p Place) String() string {
 
 var (
 	repositoryName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$`)
+	objectID       = lazy.Regexp(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 	sha256Digest   = lazy.Regexp(`^sha256:[0-9a-f]{64}$`)
 )
 
@@ -70,6 +75,12 @@ func parse(name string) (Place, error) {
 		}
 		return Place{Kind: Release, Repository: repo, Tag: tag}, nil
 	case Artifact:
+		if repo, commit, ok := strings.Cut(rest, "@"); ok {
+			if !isRepository(repo) || !objectID().MatchString(commit) {
+				return Place{}, errors.New("want artifact:OWNER/REPO@COMMIT, in full")
+			}
+			return Place{Kind: Artifact, Repository: repo, Commit: commit}, nil
+		}
 		i := max(strings.LastIndexByte(rest, '/'), 0)
 		run, err := strconv.ParseInt(strings.TrimPrefix(rest[i:], "/"), 10, 64)
 		p := Place{Kind: Artifact, Repository: rest[:i], Run: run}

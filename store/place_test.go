@@ -5,6 +5,8 @@ import (
 	"testing"
 )
 
+var commit = strings.Repeat("0b", 20)
+
 var image = "sha256:" + strings.Repeat("0a", 32)
 
 func TestParse(t *testing.T) {
@@ -30,7 +32,7 @@ func TestParse(t *testing.T) {
 	for _, name := range []string{
 		"", "\x00", "release:", "release:octo/project", "release:octo/project@", "release:octo@v1", "release:octo/..@v1", "release:octo/project@..",
 		"release:octo/project@a b", "release:octo/project@a?b", "release:octo/a/b@v1", "artifact:octo/project", "artifact:octo/project/0",
-		"artifact:octo/project/01", "artifact:octo/project/-1", "artifact:octo/project/1x", "artifact:project/1", "artifact:1",
+		"artifact:octo/project/01", "artifact:octo/project/-1", "artifact:octo/project/1x", "artifact:octo/project@main", "artifact:octo@" + commit, "artifact:octo/project/1@" + commit, "artifact:project/1", "artifact:1",
 		"oci:ghcr.io/octo/app@" + image, "oci://ghcr.io/octo/app", "oci://ghcr.io/octo/app:v1", "oci://ghcr.io/octo/app:v1@" + image,
 		"oci://ghcr.io/octo/app@" + strings.ToUpper(image), "oci://ghcr.io/octo/app@sha512:00", "oci://u:p@ghcr.io/octo/app@" + image, "oci://app@" + image,
 		"oci://ghcr.io/../app@" + image, "oci://ghcr.io/octo/app?x@" + image,

@@ -12,6 +12,8 @@
 //	PATH                          a file, or a folder: its files *.tar.zst and *.waiver
 //	release:OWNER/REPO@TAG        files of these names at the release of the tag
 //	artifact:OWNER/REPO/RUN       the artifacts of a workflow run
+//	artifact:OWNER/REPO@COMMIT    those called truegreen*, of all runs that a push has
+//	                              started whose last commit this was
 //	oci://HOST/NAME@sha256:HEX    what refers to the image of this digest
 //
 // The sidecars NAME.sig and NAME.oidc beside NAME.tar.zst belong to it, in each place.

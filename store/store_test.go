@@ -120,6 +120,13 @@ func TestArtifacts(t *testing.T) {
 	if want := map[string]string{"artifact:acme/widgets/500/evidence (1)": "content of e.tar.zst|e.oidc=content of e.oidc"}; !maps.Equal(got, want) || !errors.Is(err, ErrNone) {
 		t.Errorf("got %v, %v", got, err)
 	}
+	// Those of a commit's runs, that are called as the recipes call them.
+	s.Runs = []githubtest.Run{{ID: 500, Commit: commit, Event: "push"}, {ID: 501, Commit: commit, Event: "pull_request"}}
+	s.Artifact = append(s.Artifact, githubtest.Artifact{ID: 4, Run: 500, Name: "truegreen-a1", Zip: zipOf(t, "g.tar.zst")})
+	got, err = all(t, Place{Kind: Artifact, Repository: githubtest.Repository, Commit: commit}, o)
+	if want := map[string]string{"artifact:acme/widgets/500/truegreen-a1 (4)": "content of g.tar.zst"}; !maps.Equal(got, want) || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
 	for name, c := range map[string]struct {
 		artifact githubtest.Artifact
 		fault    *githubtest.Fault

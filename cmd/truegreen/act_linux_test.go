@@ -208,6 +208,7 @@ func newActRun(t *testing.T, patch map[string]string) *actRun {
 		}
 	}
 	r.git("remote", "add", "origin", origin)
+	r.git("fetch", "--quiet", "origin")
 	return r
 }
 
@@ -348,6 +349,7 @@ func TestActTampered(t *testing.T) {
 			r.fork()
 			r.pullRequest("pull_request_target", r.base)
 			r.comes("truegreen-forks.yml", c.want)
+			r.git("tag", "v1.0.0", r.base)
 			r.push("refs/tags/v1.0.0", strings.Repeat("0", 40), r.base)
 			r.workflow = strings.Replace(hubForks, "-forks", "-jobs", 1)
 			r.comes("truegreen-release.yml", c.want)
@@ -398,6 +400,7 @@ func TestActClaims(t *testing.T) {
 
 func TestActRelease(t *testing.T) {
 	r := newActRun(t, nil)
+	r.git("tag", "v1.0.0", r.base)
 	r.push("refs/tags/v1.0.0", strings.Repeat("0", 40), r.base)
 	r.comes("truegreen-release.yml", allGood)
 	if len(r.Comments) != 0 {

@@ -25,7 +25,7 @@ func gateTrials() map[verifier.Code]trial {
 		verifier.EvidenceExpired: ofGate(func(g *verifier.Gate) {
 			g.Bundles = []verifier.GateBundle{{Name: "artifact:octo/project/500", Report: verifier.NoBundle(verifier.EvidenceExpired, "it has expired")}}
 		}),
-		verifier.NotMet:           ofGate(func(g *verifier.Gate) { g.Policy.Require = []string{"report.claim.level > 4"} }),
+		verifier.NotMet: ofGate(func(g *verifier.Gate) { g.Policy.Require = []string{"report.claim.level > 4"} }),
 	}
 }
 

@@ -86,6 +86,7 @@ func (s *Server) rest() map[string]handler {
 		"POST " + repo + "/check-runs":                         s.createCheck,
 		"PATCH " + repo + "/check-runs/{id}":                   s.updateCheck,
 		"GET " + repo + "/commits/{sha}/check-runs":            s.listChecks,
+		"GET " + repo + "/actions/runs":                        s.listRuns,
 		"GET " + repo + "/actions/runs/{run}/artifacts":        s.listArtifacts,
 		"GET " + repo + "/actions/artifacts/{artifact}":        s.getArtifact,
 		"GET " + repo + "/actions/artifacts/{artifact}/{kind}": s.downloadArtifact,

@@ -49,6 +49,7 @@ type Server struct {
 	Statuses []Status
 	Checks   []*Check
 	Artifact []Artifact
+	Runs     []Run
 	Releases map[string][]Asset // published, by their tags
 	// ForbidGraphQL makes the GraphQL API refuse each query.
 	ForbidGraphQL bool
