@@ -143,6 +143,8 @@ var actBinary = sync.OnceValues(func() (string, error) {
 
 var usesLine = regexp.MustCompile(`(?m)^\s*(?:- )?uses: ([^@\s]+)@(\S+)`)
 
+var checkoutRef = regexp.MustCompile(`(?m)^ +ref: \$\{\{ github\.event\.repository\.default_branch \}\}.*\n`)
+
 // An actRun runs recipes in a hub's repository.
 type actRun struct {
 	*hub
@@ -167,6 +169,7 @@ func newActRun(t *testing.T, patch map[string]string) *actRun {
 			t.Fatal(err)
 		}
 		local := strings.ReplaceAll(string(text), "uses: OWNER/REPOSITORY/.github/workflows/truegreen-jobs.yml@main", "uses: ./.github/workflows/truegreen-jobs.yml")
+		local = checkoutRef.ReplaceAllString(local, "") // act has what is there stand for a checkout, if that names no other ref
 		patch["/.github/workflows/"+filepath.Base(path)] = local
 		for _, m := range usesLine.FindAllStringSubmatch(local, -1) {
 			uses = append(uses, m[1]+"@"+m[2])
