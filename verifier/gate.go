@@ -143,6 +143,7 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		best    []Reason
 		against []Reason // of evidence that counts and says no
 		signers []signer
+		counts  []counting
 	)
 	for i := range g.Bundles {
 		b := &g.Bundles[i]
@@ -156,6 +157,7 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		case len(reasons) == 0:
 			row.Bundles = append(row.Bundles, b.Name)
 			signers = append(signers, by...)
+			counts = append(counts, counting{b, by})
 		case g.saysNo(c, b):
 			against = append(against, reasons...)
 			row.Bundles = append(row.Bundles, b.Name)
@@ -176,6 +178,8 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		if len(signers) > 0 {
 			row.Why = "two bundles disagree: one that counts says no"
 		}
+	case len(signers) > 0 && len(distinct) >= need && g.Policy.Reproduced && !reproduced(counts):
+		row.Rule, row.Reasons = "reproduced", []Reason{{NoReproduction, "", "no run of " + strings.Join(row.Bundles, ", ") + " is one that another signer has made again with the same outcomes"}}
 	case len(signers) > 0 && len(distinct) >= need:
 		row.Rule, row.Why = "evidence", "signed by "+strings.Join(distinct, " and by ")
 	case len(signers) > 0:

@@ -95,6 +95,9 @@ const (
 	// Unproven.
 	NoEvidence      Code = "no-evidence"
 	EvidenceExpired Code = "evidence-expired"
+	PlanDiffers     Code = "plan-differs"
+	NoReproduction  Code = "no-reproduction"
+	NotReproduced   Code = "not-reproduced"
 	NewerVersion    Code = "newer-version"
 	NoTrustedSeal   Code = "no-trusted-seal"
 	StaleKeys       Code = "jwks-stale"
@@ -194,6 +197,8 @@ func Causes() []Cause {
 		{Stale, Unproven, "The run is older than the greatest age that was asked for.", "Run again."},
 		{LowIsolation, Unproven, "A test ran with less isolation than the policy asks for.", "Run on a host that offers it: truegreen doctor says what is missing."},
 		{EvidenceTooLow, Unproven, "The evidence for a commit proves less than the release needs, or proves it relative to something else than what the commit changes.", "Run again with evidence.level in .truegreen.yaml, and --base the commit's first parent."},
+		{PlanDiffers, Unproven, "What a bundle says was run is not what this repository configures at that base, or the base is not on its default branch. Nothing was run.", "Look at what the bundle was made of. Run truegreen run to test the patch by your own configuration."},
+		{NoReproduction, Unproven, "The policy asks for a run that somebody else has made again with the same outcomes, and there is none.", "Have another signer run truegreen reproduce on the bundle, sign what comes out, and pass both."},
 		{TooFewSigners, Unproven, "Fewer different signers vouch for a commit's tree than the release needs.", "Have somebody else run it, or sign the seal: truegreen gate reads NAME.sig beside NAME.tar.zst."},
 		{TagNotSigned, Unproven, "The policy asks for a signed tag, and this one has no SSH signature of a signer whom it allows.", "Make the tag with git tag -s and gpg.format ssh, by someone whom gate.tag-signers names and allowed_signers has for the namespace git."},
 		{TagElsewhere, Unproven, "The tag's commit is not one that the protected branch has been at.", "Tag a commit of the protected branch, or name the branch that you release from with --branch."},
@@ -210,6 +215,7 @@ func Causes() []Cause {
 		{TestsSkipped, Failed, "Tests that passed or failed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
 		{CanaryFailed, Failed, "A test of truegreen's own, which has to fail, did not turn its run red: what the tests of this package say does not depend on how they end.", "Look at TestMain or conftest.py, and at what ends the test process: its exit code has to be what m.Run returns."},
 		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
+		{NotReproduced, Failed, "The same tests on the same trees came out otherwise than the bundle says.", "The detail and the report name them. Tests that come out now so, now otherwise have to be mended, or named in integrity.unstable; else find out which of the two machines is wrong."},
 		{NotMet, Failed, "An expression in gate.require is not true of the report, or cannot be evaluated.", "The detail names the expression; truegreen policy explain shows each rule."},
 
 		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},

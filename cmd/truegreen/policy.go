@@ -99,7 +99,7 @@ func (a *app) policyShow(ctx context.Context, f *gateFlags) error {
 	for _, line := range [][2]string{
 		{"level", fmt.Sprintf("L%d", p.Level)}, {"isolation", fmt.Sprint(p.Isolation)}, {"max-age", age}, {"seals", list(p.Seals, "")},
 		{"signers", list(p.Signers, "all who are trusted")}, {"threshold", fmt.Sprint(p.Threshold)},
-		{"second-signer", list(p.SecondSigner, "no path")}, {"tag-signers", list(p.TagSigners, "nobody has to sign a tag")},
+		{"reproduced", fmt.Sprint(p.Reproduced)}, {"second-signer", list(p.SecondSigner, "no path")}, {"tag-signers", list(p.TagSigners, "nobody has to sign a tag")},
 		{"waivers", list(p.Waivers, "nobody can sign a waiver")}, {"require", list(p.Require, "nothing")},
 	} {
 		fmt.Fprintf(a.out, "  %-13s  %s\n", line[0], oneLine(line[1]))
