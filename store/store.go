@@ -108,7 +108,12 @@ type Evidence struct {
 }
 
 // Close ends the use of the bytes, and removes what was downloaded.
-func (e *Evidence) Close() error { return e.close() }
+func (e *Evidence) Close() error {
+	if e.close == nil { // of another store than those here
+		return nil
+	}
+	return e.close()
+}
 
 // A Sidecar is the signature that came with a bundle.
 type Sidecar struct {

@@ -84,6 +84,12 @@ func (a *app) readEvidence(ctx context.Context, r *release, names []string) erro
 			return err
 		}
 	}
+	return r.verifyAll(ctx, bundles)
+}
+
+// verifyAll verifies bundles, a few at a time: of what is downloaded, no more than these
+// lie on the disk.
+func (r *release) verifyAll(ctx context.Context, bundles []source) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	var (
 		group sync.WaitGroup
