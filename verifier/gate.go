@@ -206,7 +206,7 @@ func (g *Gate) row(c *GateCommit) GateRow {
 func (g *Gate) missing(c *GateCommit) Reason {
 	r := Reason{NoEvidence, "", "no bundle was made for tree " + c.Tree}
 	for _, b := range g.Bundles {
-		if reasons := b.Report.Reasons(); b.Tree == "" && !b.Skipped && reasons[0].Code == EvidenceExpired {
+		if reasons := b.Report.Reasons(); b.Tree == "" && !b.Skipped && len(reasons) > 0 && reasons[0].Code == EvidenceExpired {
 			return Reason{EvidenceExpired, "", "no bundle that is left was made for tree " + c.Tree + "; " + b.Name + ": " + reasons[0].Detail}
 		}
 	}
