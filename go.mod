@@ -7,6 +7,8 @@ require (
 	github.com/getkin/kin-openapi v0.153.0
 	github.com/google/go-github/v60 v60.0.0
 	github.com/klauspost/compress v1.20.4
+	github.com/opencontainers/go-digest v1.0.0
+	github.com/opencontainers/image-spec v1.1.1
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	go.yaml.in/yaml/v4 v4.0.0
@@ -14,6 +16,7 @@ require (
 	golang.org/x/mod v0.43.0
 	golang.org/x/sys v0.50.0
 	golang.org/x/term v0.48.0
+	oras.land/oras-go/v2 v2.7.0
 )
 
 require (

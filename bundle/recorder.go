@@ -225,6 +225,7 @@ type Statement struct {
 	Attempt       int // 0 is 1
 	Shard, Shards int
 	Previous      receipts.Digest
+	Reproduces    receipts.Digest
 	Withheld      []receipts.Withheld
 	// Sign makes the seal.sig member from the seal's text; nil: there is none.
 	Sign func(text []byte) ([]byte, error)
@@ -270,7 +271,7 @@ func (r *Recorder) write(path string, s Statement, check func(*Reader) error) ([
 	seal.Frames, seal.Root, seal.Receipts, seal.Head = r.tree.Size(), r.tree.Root(), r.chain.Count(), r.chain.Head()
 	r.digest.Sum(seal.Log[:0])
 	seal.Outcome, seal.Plan, seal.Config = s.Outcome, s.Plan, s.Config
-	seal.Shard, seal.Shards, seal.Previous = s.Shard, s.Shards, s.Previous
+	seal.Shard, seal.Shards, seal.Previous, seal.Reproduces = s.Shard, s.Shards, s.Previous, s.Reproduces
 	seal.Attempt = max(s.Attempt, 1)
 	seal.HasMAC, seal.HasSig = true, s.Sign != nil
 	text, err := seal.Text()

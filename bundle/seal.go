@@ -46,6 +46,7 @@ const (
 //	attempt N                         1 or more
 //	shard I/N                         where the run is one shard of N, 1 ≤ I ≤ N
 //	previous DIGEST                   seal digest of the previous attempt, where known
+//	reproduces DIGEST                 seal digest of the run that this one is a reproduction of
 //	resealed yes                      where a later process closed the log, after a crash
 //	seals MEMBER[ MEMBER]             seal.mac, seal.sig: exactly those in the bundle
 //
@@ -65,6 +66,7 @@ type Seal struct {
 	Attempt        int
 	Shard, Shards  int             // zero: not sharded
 	Previous       receipts.Digest // zero: not known
+	Reproduces     receipts.Digest // zero: nothing
 	Resealed       bool
 	HasMAC, HasSig bool
 }
@@ -112,6 +114,9 @@ func (s *Seal) Text() ([]byte, error) {
 	}
 	if !s.Previous.IsZero() {
 		lines = append(lines, "previous "+s.Previous.String())
+	}
+	if !s.Reproduces.IsZero() {
+		lines = append(lines, "reproduces "+s.Reproduces.String())
 	}
 	if s.Resealed {
 		lines = append(lines, "resealed yes")
@@ -198,6 +203,9 @@ func ParseSeal(text []byte) (Seal, error) {
 	}
 	if l.has("previous") {
 		s.Previous = parsed(&l, l.next("previous"), receipts.ParseDigest)
+	}
+	if l.has("reproduces") {
+		s.Reproduces = parsed(&l, l.next("reproduces"), receipts.ParseDigest)
 	}
 	s.Resealed = l.has("resealed") && l.next("resealed") != ""
 	for _, m := range strings.Split(l.next("seals"), " ") {

@@ -34,6 +34,9 @@ type answer struct {
 
 type answerKey struct{}
 
+// answerLimitKey is of how large an answer may be that is no JSON, but a file.
+type answerLimitKey struct{}
+
 // A transport adds the token to requests to the API, and to no others, bounds what
 // is read, and keeps what the answer was.
 type transport struct {
@@ -65,7 +68,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Header.Del(h)
 	}
 	if resp.StatusCode < 400 {
-		resp.Body = limitBody(resp.Body, maxAnswer)
+		limit := int64(maxAnswer)
+		if l, ok := req.Context().Value(answerLimitKey{}).(int64); ok {
+			limit = l
+		}
+		resp.Body = limitBody(resp.Body, limit)
 		return resp, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))

@@ -35,7 +35,12 @@ var (
 	ErrNoArtifact = errors.New("no artifact")
 	ErrExpired    = errors.New("the artifact has expired")
 	ErrDigest     = errors.New("the artifact is not the one that was uploaded")
+	ErrTooLarge   = errors.New("larger than the limit")
 )
+
+func tooLarge(size, limit int64) error {
+	return fmt.Errorf("%w: %d bytes, of at most %d", ErrTooLarge, size, limit)
+}
 
 // apiArtifact is our own because go-github's has no digest.
 type apiArtifact struct {
@@ -123,6 +128,37 @@ func (c *Client) artifacts(ctx context.Context, run int64, name string) ([]Artif
 	return all, nil
 }
 
+// maxRunsOf is how many runs of one commit are looked at, the newest.
+const maxRunsOf = 30
+
+// RunsOf lists the runs that a push of the commit has started in the job's repository.
+func (c *Client) RunsOf(ctx context.Context, commit string) ([]int64, error) {
+	ctx, done := c.bound(ctx)
+	defer done()
+	if !isCommit(commit) {
+		return nil, notCommit("runs", commit)
+	}
+	var got struct {
+		Runs []struct {
+			ID    int64  `json:"id"`
+			Head  string `json:"head_sha"`
+			Event string `json:"event"`
+		} `json:"workflow_runs"`
+	}
+	query := url.Values{"head_sha": {commit}, "event": {"push"}, "per_page": {fmt.Sprint(maxRunsOf)}}
+	_, err := c.get(ctx, "list the runs of commit "+commit, needActions, fmt.Sprintf("repos/%s/%s/actions/runs?%s", c.owner, c.name, query.Encode()), &got)
+	if err != nil {
+		return nil, err
+	}
+	var runs []int64
+	for _, r := range got.Runs {
+		if r.ID > 0 && r.Head == commit && r.Event == "push" { // a forge may ignore what it is asked for
+			runs = append(runs, r.ID)
+		}
+	}
+	return runs, nil
+}
+
 // Artifact returns the artifact of that exact name, of which a run has one.
 func (c *Client) Artifact(ctx context.Context, run int64, name string) (Artifact, error) {
 	ctx, done := c.bound(ctx)
@@ -186,7 +222,7 @@ func (c *Client) download(ctx context.Context, a Artifact, digest string, limit 
 	case digest != "" && !isDigest("sha256:"+digest):
 		return fmt.Errorf("digest %s", quote(digest))
 	case a.Size > limit:
-		return fmt.Errorf("%d bytes, and the limit is %d", a.Size, limit)
+		return tooLarge(a.Size, limit)
 	}
 	from, err := c.locate(ctx, a.ID)
 	if hasStatus(err, http.StatusGone) {
@@ -252,12 +288,13 @@ func (c *Client) fetch(ctx context.Context, from *url.URL, limit int64, w io.Wri
 	case resp.StatusCode != http.StatusOK:
 		return &statusError{Status: resp.StatusCode}
 	}
-	n, err := io.Copy(w, io.LimitReader(resp.Body, limit+1))
-	if err != nil {
-		return err
+	return copyAtMost(w, resp.Body, limit)
+}
+
+func copyAtMost(w io.Writer, r io.Reader, limit int64) error {
+	n, err := io.Copy(w, io.LimitReader(r, limit+1))
+	if err == nil && n > limit {
+		err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
 	}
-	if n > limit {
-		return fmt.Errorf("more than %d bytes", limit)
-	}
-	return nil
+	return err
 }

@@ -135,3 +135,20 @@ func TestDownloadAddress(t *testing.T) {
 		})
 	}
 }
+
+// The runs of a commit are those that its push has started: of others it is not known who
+// may have started them.
+func TestRunsOf(t *testing.T) {
+	f := newForgeTest(t)
+	f.Runs = []githubtest.Run{
+		{ID: 1, Commit: h1, Event: "push"}, {ID: 2, Commit: h1, Event: "pull_request"}, {ID: 3, Commit: h2, Event: "push"},
+		{ID: 4, Commit: h2, Event: "push", IgnoreFilter: true}, {ID: 5, Commit: h1, Event: "workflow_dispatch", IgnoreFilter: true},
+	}
+	runs, err := f.client(t).RunsOf(t.Context(), h1)
+	if err != nil || len(runs) != 1 || runs[0] != 1 {
+		t.Errorf("got %v, %v", runs, err)
+	}
+	if runs, err := f.client(t).RunsOf(t.Context(), "main"); err == nil || runs != nil {
+		t.Errorf("no commit: %v, %v", runs, err)
+	}
+}

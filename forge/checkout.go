@@ -84,3 +84,13 @@ func (j Job) Private(payload []byte) bool {
 	e, err := decodeEvent(payload)
 	return err == nil && e.Repository != nil && e.Repository.Private
 }
+
+// DefaultBranch returns the name of the repository's default branch, as the event says
+// it, "" where that says none.
+func (j Job) DefaultBranch(payload []byte) string {
+	e, err := decodeEvent(payload)
+	if err != nil || e.Repository == nil || e.Repository.FullName != j.Repository || checkRef("default_branch", e.Repository.DefaultBranch) != nil {
+		return ""
+	}
+	return e.Repository.DefaultBranch
+}

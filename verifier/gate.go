@@ -143,6 +143,7 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		best    []Reason
 		against []Reason // of evidence that counts and says no
 		signers []signer
+		counts  []counting
 	)
 	for i := range g.Bundles {
 		b := &g.Bundles[i]
@@ -156,6 +157,7 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		case len(reasons) == 0:
 			row.Bundles = append(row.Bundles, b.Name)
 			signers = append(signers, by...)
+			counts = append(counts, counting{b, by})
 		case g.saysNo(c, b):
 			against = append(against, reasons...)
 			row.Bundles = append(row.Bundles, b.Name)
@@ -176,6 +178,8 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		if len(signers) > 0 {
 			row.Why = "two bundles disagree: one that counts says no"
 		}
+	case len(signers) > 0 && len(distinct) >= need && g.Policy.Reproduced && !reproduced(counts):
+		row.Rule, row.Reasons = "reproduced", []Reason{{NoReproduction, "", "no run of " + strings.Join(row.Bundles, ", ") + " is one that another signer has made again with the same outcomes"}}
 	case len(signers) > 0 && len(distinct) >= need:
 		row.Rule, row.Why = "evidence", "signed by "+strings.Join(distinct, " and by ")
 	case len(signers) > 0:
@@ -185,7 +189,7 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		row.Reasons = best
 		row.Rule = ruleOf(row.Checks, best)
 	default:
-		row.Rule, row.Reasons = "evidence", []Reason{{NoEvidence, "", "no bundle was made for tree " + c.Tree}}
+		row.Rule, row.Reasons = "evidence", []Reason{g.missing(c)}
 	}
 	if len(row.Reasons) > 0 {
 		g.waive(c, &row)
@@ -195,6 +199,18 @@ func (g *Gate) row(c *GateCommit) GateRow {
 		row.Why = row.Reasons[0].String()
 	}
 	return row
+}
+
+// missing is the reason of a commit for whose tree there is no bundle. Where some have
+// expired, it may have been one of these.
+func (g *Gate) missing(c *GateCommit) Reason {
+	r := Reason{NoEvidence, "", "no bundle was made for tree " + c.Tree}
+	for _, b := range g.Bundles {
+		if reasons := b.Report.Reasons(); b.Tree == "" && !b.Skipped && len(reasons) > 0 && reasons[0].Code == EvidenceExpired {
+			return Reason{EvidenceExpired, "", "no bundle that is left was made for tree " + c.Tree + "; " + b.Name + ": " + reasons[0].Detail}
+		}
+	}
+	return r
 }
 
 // checks holds a bundle to each rule, and returns who signed it that counts. Rules that

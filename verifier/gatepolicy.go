@@ -19,6 +19,7 @@ type GatePolicy struct {
 	Seals        []string      `json:"seals"`         // kinds of signatures that count
 	Signers      []string      `json:"signers"`       // who counts; none: whoever is trusted
 	Threshold    int           `json:"threshold"`     // different signers of every commit
+	Reproduced   bool          `json:"reproduced"`    // of every commit one run has to be made again by another signer
 	SecondSigner []string      `json:"second_signer"` // globs of paths whose change needs two
 	TagSigners   []string      `json:"tag_signers"`   // one of whom signs the tag; none: nobody has to
 	Waivers      []string      `json:"waivers"`       // who can sign a waiver; none: nobody
@@ -56,6 +57,7 @@ func DefaultGate() GatePolicy {
 //	  signers: [alice@example.com]   # who counts: principals of allowed_signers, workflows of
 //	                                 # trust.yaml; default: all whom these files name
 //	  threshold: 1                   # different signers of every commit, 1 to 16
+//	  reproduced: true               # another signer has made one of the runs again; default false
 //	  second-signer: ["release/**"]  # who changes such a path needs two
 //	  tag-signers: [alice@example.com] # one of them signs the tag; default: nobody has to
 //	  waivers: [alice@example.com]   # who can sign a waiver; default: nobody
@@ -126,6 +128,7 @@ func (d *configDecoder) gate(v yamlValue, p *GatePolicy) {
 				d.fail(v, "not one of 1 to %d", maxThreshold)
 			}
 		},
+		"reproduced":    func(v yamlValue) { p.Reproduced = d.bool(v) },
 		"second-signer": func(v yamlValue) { p.SecondSigner = d.allowed(v, checkGlob) },
 		"tag-signers":   func(v yamlValue) { p.TagSigners = d.allowed(v, checkName) },
 		"waivers":       func(v yamlValue) { p.Waivers = d.allowed(v, checkName) },
@@ -142,7 +145,7 @@ func (d *configDecoder) gate(v yamlValue, p *GatePolicy) {
 		},
 	})
 	need := p.Threshold
-	if len(p.SecondSigner) > 0 {
+	if len(p.SecondSigner) > 0 || p.Reproduced {
 		need = max(need, 2)
 	}
 	if p.Signers != nil && len(p.Signers) < need {

@@ -94,6 +94,10 @@ const (
 	WrongTag         Code = "wrong-tag"
 	// Unproven.
 	NoEvidence      Code = "no-evidence"
+	EvidenceExpired Code = "evidence-expired"
+	PlanDiffers     Code = "plan-differs"
+	NoReproduction  Code = "no-reproduction"
+	NotReproduced   Code = "not-reproduced"
 	NewerVersion    Code = "newer-version"
 	NoTrustedSeal   Code = "no-trusted-seal"
 	StaleKeys       Code = "jwks-stale"
@@ -180,6 +184,7 @@ func Causes() []Cause {
 		{WrongTag, Broken, "The tag names another commit than the one that was asked for, or its object is that of another tag.", "The tag was moved, or a tag was put under another name. Find out who did it before you release anything."},
 
 		{NoEvidence, Unproven, "There is no verified bundle to report on.", "Run truegreen run, or pass a bundle to truegreen verify."},
+		{EvidenceExpired, Unproven, "The artifact that held the bundle has expired, or was deleted: the forge keeps it for 90 days at most.", "Run again. Keep bundles as release assets, or in a registry beside the image: these do not expire."},
 		{NewerVersion, Unproven, "The bundle has a format that this version does not know.", "Verify it with a newer truegreen."},
 		{NoTrustedSeal, Unproven, "The evidence is intact, but no signature on its seal is one that you trust.", "Pass --key with the receipt key, --signers with an allowed_signers file, --sig with a sidecar signature, or --oidc, --trust and --jwks for a GitHub token. The detail says which signatures there are, and what speaks against each."},
 		{StaleKeys, Unproven, "The bundle has an OIDC token that names a key which is not among the pinned ones, or was retired before the token was made.", "Run truegreen trust update, see that it adds the key, and commit the file. If it does not, the token is not the issuer's."},
@@ -195,6 +200,8 @@ func Causes() []Cause {
 		{LowIsolation, Unproven, "A test ran with less isolation than the policy asks for.", "Run on a host that offers it: truegreen doctor says what is missing."},
 		{RedactedEvidence, Unproven, "A test is named after something that looks like a secret. Secrets are covered before anything is recorded, so the evidence does not say which test that is.", "Give the test a name of its own: names of tests are public. If it is a secret, replace it where it came from."},
 		{EvidenceTooLow, Unproven, "The evidence for a commit proves less than the release needs, or proves it relative to something else than what the commit changes.", "Run again with evidence.level in .truegreen.yaml, and --base the commit's first parent."},
+		{PlanDiffers, Unproven, "What a bundle says was run is not what this repository configures at that base, or the base is not on its default branch. Nothing was run.", "Look at what the bundle was made of. Run truegreen run to test the patch by your own configuration."},
+		{NoReproduction, Unproven, "The policy asks for a run that somebody else has made again with the same outcomes, and there is none.", "Have another signer run truegreen reproduce on the bundle, sign what comes out, and pass both."},
 		{TooFewSigners, Unproven, "Fewer different signers vouch for a commit's tree than the release needs.", "Have somebody else run it, or sign the seal: truegreen gate reads NAME.sig beside NAME.tar.zst."},
 		{TagNotSigned, Unproven, "The policy asks for a signed tag, and this one has no SSH signature of a signer whom it allows.", "Make the tag with git tag -s and gpg.format ssh, by someone whom gate.tag-signers names and allowed_signers has for the namespace git."},
 		{TagElsewhere, Unproven, "The tag's commit is not one that the protected branch has been at.", "Tag a commit of the protected branch, or name the branch that you release from with --branch."},
@@ -211,6 +218,7 @@ func Causes() []Cause {
 		{TestsSkipped, Failed, "Tests that passed or failed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
 		{CanaryFailed, Failed, "A test of truegreen's own, which has to fail, did not turn its run red: what the tests of this package say does not depend on how they end.", "Look at TestMain or conftest.py, and at what ends the test process: its exit code has to be what m.Run returns."},
 		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
+		{NotReproduced, Failed, "The same tests on the same trees came out otherwise than the bundle says.", "The detail and the report name them. Tests that come out now so, now otherwise have to be mended, or named in integrity.unstable; else find out which of the two machines is wrong."},
 		{NotMet, Failed, "An expression in gate.require is not true of the report, or cannot be evaluated.", "The detail names the expression; truegreen policy explain shows each rule."},
 
 		{Usage, "", "Flags, arguments or a given file make no sense.", "See --help of the command."},

@@ -38,9 +38,9 @@ type report struct {
 }
 
 // NoBundle returns the report where there is no bundle that could be read, and why:
-// a code that is broken, or else [NoEvidence].
+// a code that is broken, or [EvidenceExpired], or else [NoEvidence].
 func NoBundle(code Code, detail string) Report {
-	if c, err := CauseOf(code); err != nil || c.Verdict != Broken {
+	if c, err := CauseOf(code); err != nil || c.Verdict != Broken && code != EvidenceExpired {
 		code = NoEvidence
 	}
 	return Report{&report{reasons: []Reason{{Code: code, Detail: detail}}}}
@@ -239,6 +239,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Source     string       `json:"plan_source,omitempty"`
 		Policy     string       `json:"policy,omitempty"`
 		Outcome    string       `json:"outcome,omitempty"`
+		Reproduces string       `json:"reproduces,omitempty"`
 		Start      string       `json:"start,omitempty"`
 		End        string       `json:"end,omitempty"`
 		Quick      bool         `json:"quick,omitempty"`
@@ -259,6 +260,9 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		out.Base = &jsonSide{in.patch.Base, in.patch.BaseTree.Git, in.patch.BaseTree.SHA256}
 		out.Head = &jsonSide{in.patch.Head, in.patch.Tree.Git, in.patch.Tree.SHA256}
 		out.Outcome = in.seal.Outcome
+		if !in.seal.Reproduces.IsZero() {
+			out.Reproduces = in.seal.Reproduces.String()
+		}
 		out.Start = time.UnixMilli(int64(in.seal.Start)).UTC().Format(time.RFC3339Nano)
 		out.End = time.UnixMilli(int64(in.seal.End)).UTC().Format(time.RFC3339Nano)
 		for _, f := range in.findings.Runs {

@@ -143,6 +143,8 @@ var actBinary = sync.OnceValues(func() (string, error) {
 
 var usesLine = regexp.MustCompile(`(?m)^\s*(?:- )?uses: ([^@\s]+)@(\S+)`)
 
+var checkoutRef = regexp.MustCompile(`(?m)^ +ref: \$\{\{ github\.event\.repository\.default_branch \}\}.*\n`)
+
 // An actRun runs recipes in a hub's repository.
 type actRun struct {
 	*hub
@@ -167,6 +169,7 @@ func newActRun(t *testing.T, patch map[string]string) *actRun {
 			t.Fatal(err)
 		}
 		local := strings.ReplaceAll(string(text), "uses: OWNER/REPOSITORY/.github/workflows/truegreen-jobs.yml@main", "uses: ./.github/workflows/truegreen-jobs.yml")
+		local = checkoutRef.ReplaceAllString(local, "") // act has what is there stand for a checkout, if that names no other ref
 		patch["/.github/workflows/"+filepath.Base(path)] = local
 		for _, m := range usesLine.FindAllStringSubmatch(local, -1) {
 			uses = append(uses, m[1]+"@"+m[2])
@@ -208,6 +211,7 @@ func newActRun(t *testing.T, patch map[string]string) *actRun {
 		}
 	}
 	r.git("remote", "add", "origin", origin)
+	r.git("fetch", "--quiet", "origin")
 	return r
 }
 
@@ -348,6 +352,7 @@ func TestActTampered(t *testing.T) {
 			r.fork()
 			r.pullRequest("pull_request_target", r.base)
 			r.comes("truegreen-forks.yml", c.want)
+			r.git("tag", "v1.0.0", r.base)
 			r.push("refs/tags/v1.0.0", strings.Repeat("0", 40), r.base)
 			r.workflow = strings.Replace(hubForks, "-forks", "-jobs", 1)
 			r.comes("truegreen-release.yml", c.want)
@@ -398,6 +403,7 @@ func TestActClaims(t *testing.T) {
 
 func TestActRelease(t *testing.T) {
 	r := newActRun(t, nil)
+	r.git("tag", "v1.0.0", r.base)
 	r.push("refs/tags/v1.0.0", strings.Repeat("0", 40), r.base)
 	r.comes("truegreen-release.yml", allGood)
 	if len(r.Comments) != 0 {

@@ -31,7 +31,8 @@ GitHub sets, and writes the action's outputs. docs/recipes.md has workflows.
   seal    verify a bundle, and sign its seal with this job's OIDC token
   verify  verify a bundle for the event
   report  verify it, and show it on the pull request
-  gate    verify it for a release`,
+  gate    decide on the release of a tag, as truegreen gate does; without a tag,
+          verify the bundle for the event`,
 		Example: "  INPUT_MODE=verify INPUT_BUNDLE=evidence truegreen ci",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.ci(cmd.Context()) },
 	}
@@ -51,6 +52,8 @@ const (
 // ciInputs are the inputs of the action.
 type ciInputs struct {
 	mode, bundle, artifact, output, tree, tested, evidence string
+	tag                                                    string
+	bundles                                                []string
 	key, author, status                                    string
 	projects                                               []project
 	workflows                                              []string
@@ -88,11 +91,13 @@ func (a *app) ci(ctx context.Context) error {
 		return err
 	}
 	var err error
-	switch s.in.mode {
-	case modeRun:
+	switch {
+	case s.in.mode == modeRun:
 		err = s.run(ctx)
-	case modeSeal:
+	case s.in.mode == modeSeal:
 		err = s.seal(ctx)
+	case s.in.mode == modeGate && s.releaseTag() != "":
+		err = s.gateRelease(ctx)
 	default:
 		err = s.verify(ctx)
 	}
@@ -144,6 +149,7 @@ func (s *ciStep) inputs() error {
 	in.mode = r.oneOf("mode", "", modeRun, modeSeal, modeVerify, modeReport, modeGate)
 	in.bundle, in.artifact, in.output = r.text("bundle"), r.text("artifact"), r.text("output")
 	in.tree = r.oneOf("tree", forge.TreeMerge, forge.TreeHead)
+	in.tag, in.bundles = r.text("tag"), strings.Fields(r.text("bundles"))
 	in.tested, in.evidence = r.text("tested"), r.text("evidence")
 	in.workflows = strings.Fields(r.text("workflows"))
 	in.key, in.author, in.status = cmp.Or(r.text("comment-key"), "default"), r.text("comment-author"), r.text("status")
@@ -160,7 +166,13 @@ func (s *ciStep) inputs() error {
 	if r.err != nil {
 		return r.err
 	}
+	gate := in.mode == modeGate && s.releaseTag() != ""
 	switch {
+	case (in.tag != "" || len(in.bundles) > 0) && !gate:
+		return usage("inputs tag and bundles: they are for mode gate and a release")
+	case gate && (in.artifact != "" || r.text("bundle-sha256")+r.text("seal") != "" || r.text("config") != ""):
+		return usage("inputs artifact, bundle-sha256, seal and config: a release has evidence of many runs; name the places of more in bundles")
+	case gate:
 	case in.mode == modeRun && in.bundle != "":
 		return usage("input bundle: mode run makes one")
 	case in.mode != modeRun && (in.bundle == "") == (in.artifact == ""):

@@ -474,7 +474,7 @@ func TestCIForkClaims(t *testing.T) {
 	}
 	h.claimsRun(map[string][]byte{"evidence.tar.zst": bundle})
 	h.Artifact[0].Expired = true
-	h.step(modeReport, claims).exits(3, "no-evidence")
+	h.step(modeReport, claims).exits(3, "evidence-expired")
 	h.Artifact = nil
 	h.step(modeReport, claims).exits(3, "no-evidence")
 }

@@ -69,7 +69,10 @@ func (s *ciStep) annotate(p *forge.Page) {
 }
 
 // summarise adds the page to the job's summary.
-func (s *ciStep) summarise(p *forge.Page) error {
+func (s *ciStep) summarise(p *forge.Page) error { return s.appendSummary(p.Summary) }
+
+// appendSummary adds Markdown of at most so many bytes to the job's summary.
+func (s *ciStep) appendSummary(text func(budget int) string) error {
 	path := s.getenv("GITHUB_STEP_SUMMARY")
 	if path == "" {
 		return nil // there is none on this platform
@@ -83,7 +86,7 @@ func (s *ciStep) summarise(p *forge.Page) error {
 	if err != nil {
 		return err
 	}
-	if err := forge.AppendSummary(f, info.Size(), p.Summary(forge.SummaryBudget(info.Size()))); err != nil {
+	if err := forge.AppendSummary(f, info.Size(), text(forge.SummaryBudget(info.Size()))); err != nil {
 		return err
 	}
 	return f.Close()
@@ -102,14 +105,19 @@ func (out ciOutputs) add(name, line string) {
 
 // of adds what a report says.
 func (out ciOutputs) of(r verifier.Report) {
-	for _, reason := range r.Reasons() {
-		if code := string(reason.Code); !slices.Contains(strings.Split(out["reasons"], ","), code) {
-			out["reasons"] = strings.TrimPrefix(out["reasons"]+","+code, ",")
-		}
-	}
+	out.because(r.Reasons())
 	if r.Sound() {
 		_, seal := r.Seal()
 		out.add("seal", seal.String())
+	}
+}
+
+// because adds the codes of reasons, each once.
+func (out ciOutputs) because(reasons []verifier.Reason) {
+	for _, reason := range reasons {
+		if code := string(reason.Code); !slices.Contains(strings.Split(out["reasons"], ","), code) {
+			out["reasons"] = strings.TrimPrefix(out["reasons"]+","+code, ",")
+		}
 	}
 }
 

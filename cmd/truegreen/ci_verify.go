@@ -193,7 +193,7 @@ func (s *ciStep) download(ctx context.Context, t *forge.Target) (found, error) {
 	name := fmt.Sprintf("%s-a%d", s.in.artifact, t.RunAttempt)
 	artifact, err := s.client.Artifact(ctx, t.Run, name)
 	switch {
-	case errors.Is(err, forge.ErrNoArtifact), errors.Is(err, forge.ErrExpired):
+	case errors.Is(err, forge.ErrNoArtifact):
 		return without(verifier.NoEvidence, "run %d: %v", t.Run, err), nil
 	case err != nil:
 		return found{}, forgeError(err)
@@ -220,7 +220,7 @@ func (s *ciStep) unpack(ctx context.Context, artifact forge.Artifact, dir string
 	err = s.client.Download(ctx, artifact, "", maxArtifact, zip)
 	switch {
 	case errors.Is(err, forge.ErrExpired):
-		return without(verifier.NoEvidence, "%v", err), nil
+		return without(verifier.EvidenceExpired, "run %d: %v", artifact.Run, err), nil
 	case errors.Is(err, forge.ErrDigest):
 		return without(verifier.WrongBundle, "%v", err), nil
 	case err != nil:

@@ -42,6 +42,7 @@ func TestDocGate(t *testing.T) {
 			t.Errorf("%s: %d examples that begin with %q", page, read[first], first)
 		}
 	}
+	checkGoReleaser(t, page)
 	rows := tableRows(t, page, "`[^`]*report[^`]*`")
 	var sources []string
 	for _, row := range rows {

@@ -32,7 +32,7 @@ type gateFlags struct {
 func (f *gateFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.tag, "tag", "", "the tag of the release")
-	flags.StringArrayVar(&f.bundles, "bundles", nil, "a bundle or a waiver, or a folder of them; repeatable")
+	flags.StringArrayVar(&f.bundles, "bundles", nil, "where bundles and waivers are: PATH, release:OWNER/REPO@TAG, artifact:OWNER/REPO/RUN or oci://HOST/NAME@sha256:HEX; repeatable")
 	flags.StringVar(&f.since, "since", "", "the last release, a tag or commit (default: the nearest tag before)")
 	flags.BoolVar(&f.all, "all-commits", false, "ask for evidence of every commit, not only of first parents")
 	flags.StringVar(&f.commit, "commit", "", "the commit that the tag must name, a full object id")
@@ -57,7 +57,7 @@ func (f *gateFlags) check() error {
 	case f.tag == "":
 		return usage("--tag is required: which release?")
 	case len(f.bundles) == 0:
-		return usage("--bundles is required: a folder or files")
+		return usage("--bundles is required: where are bundles and waivers?")
 	case f.commit != "" && !isObjectID(f.commit):
 		return usage("--commit %q: want a full object id", f.commit)
 	}
@@ -67,12 +67,13 @@ func (f *gateFlags) check() error {
 func (a *app) gateCommand() *cobra.Command {
 	var f gateFlags
 	cmd := &cobra.Command{
-		Use:   "gate --tag TAG --bundles DIR|FILE [flags]",
+		Use:   "gate --tag TAG --bundles PLACE [flags]",
 		Short: "Decide whether a tag can be released",
 		Long: `gate asks for evidence of the tag's tree and of every commit since the last release:
 a bundle that verifies, is trusted, was made for that very tree, and meets the
 policy; or a waiver. Policy and trust are those of the protected branch, never
-those of the tag. What is missing is unproven, never passed over.`,
+those of the tag. What is missing is unproven, never passed over. truegreen store
+says which places there are.`,
 		Example: `  truegreen gate --tag v1.4.0 --bundles evidence/
   truegreen gate --tag v1.4.0 --since v1.3.0 --bundles evidence/ --json
   truegreen gate --tag v1.4.0 --bundles evidence/ --vsa vsa.json --sign gate_key`,

@@ -63,10 +63,10 @@ func makeRelease(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// makeEvidence makes a bundle of a commit: NAME.tar.zst, and NAME.sig. It is green, red, of a
+// makeEvidence makes a bundle of a commit: NAME.tar.zst, and NAME.sig. It is green, red, of other commands, of a
 // fork, of a base that is not there, or with the MAC key of the state folder.
 func makeEvidence(ts *testscript.TestScript, neg bool, args []string) {
-	usageIf(ts, neg || len(args) < 3 || len(args) > 4, "evidence NAME I green|red|fork|base|mac [SIGNER]")
+	usageIf(ts, neg || len(args) < 3 || len(args) > 4, "evidence NAME I green|red|commands|fork|base|mac [SIGNER]")
 	h := ts.Value("released").(*released)
 	i, err := strconv.Atoi(args[1])
 	ts.Check(err)
@@ -78,6 +78,8 @@ func makeEvidence(ts *testscript.TestScript, neg bool, args []string) {
 	case "green", "mac":
 	case "red":
 		run.Output = fixture.OnHead(fixture.Output{Exit: 1, Stdout: fixture.GoTest(fixture.Package, "TestAdd fail")})
+	case "commands": // that nobody has configured
+		run.Config.Test[0].Run = []string{"go", "test", "-run", "Good", "./..."}
 	case "fork":
 		run.Repository = "local/fork"
 	case "base":

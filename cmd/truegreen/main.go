@@ -36,7 +36,7 @@ func runsTests(args []string) bool {
 	case args[0] == "hook":
 		return slices.Contains(args, string(prepush.Run)) || slices.Contains(args, "--mode="+string(prepush.Run))
 	}
-	return args[0] == "run"
+	return args[0] == "run" || args[0] == "reproduce"
 }
 
 // run executes one command and returns its exit code.
@@ -112,8 +112,8 @@ Every exit code but 0 comes with the reasons; docs/reasons.md explains each.`,
 	}
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.runCommand(), a.verifyCommand(), a.inspectCommand(), a.extractCommand(), a.proveCommand(), a.exportCommand(), a.gateCommand(), a.ciCommand(),
-		a.initCommand(), a.hookCommand(), a.keyCommand(), a.trustCommand(), a.policyCommand(), a.waiverCommand(), a.doctorCommand(), a.demoCommand(),
+		a.runCommand(), a.verifyCommand(), a.inspectCommand(), a.extractCommand(), a.proveCommand(), a.exportCommand(), a.reproduceCommand(), a.gateCommand(), a.ciCommand(),
+		a.initCommand(), a.hookCommand(), a.keyCommand(), a.trustCommand(), a.policyCommand(), a.waiverCommand(), a.storeCommand(), a.doctorCommand(), a.demoCommand(),
 		a.selftestCommand(), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

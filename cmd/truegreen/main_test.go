@@ -79,6 +79,14 @@ var (
 //	release N FILE       make a repository to release from; see makeRelease
 //	evidence NAME I HOW [SIGNER]
 //	                     make a bundle of its commit I; see makeEvidence
+//	registry             serve an OCI registry whose repository goes into the variable
+//	                     REGISTRY, and the digest of its image into IMAGE
+//	github release TAG FOLDER
+//	github artifact RUN FOLDER
+//	github expired RUN   serve a GitHub that has FOLDER's files at the release of a tag,
+//	                     or each bundle as an artifact of a run, or one that has expired
+//	cosign ENVELOPE PUB BUNDLE KEY
+//	                     write an envelope and the key that signed it as cosign reads them
 //	image NAME           build the image of the Dockerfile, whose name goes into the
 //	                     variable NAME
 //	engine NAME PROGRAM  make a container image with a Go toolchain, whose name
@@ -88,6 +96,8 @@ var (
 // Scripts that test Go code begin with warm, which gives their state folder a compiled standard
 // library. The variable GOSTATE names a state folder that scripts may share, so that not each
 // of them compiles a standard library.
+//
+// The condition [cosign] is that TRUEGREEN_COSIGN names one, which is then $COSIGN.
 //
 // On Linux there are the program deny CALLS COMMAND, which runs one without some
 // system calls, and the conditions [sandbox], that this host can isolate, [engine], that
@@ -100,7 +110,9 @@ func TestScript(t *testing.T) {
 		"agent": serveAgent, "serve": serve, "served": served,
 		"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
 		"await": await, "sparse": sparse, "flip": flip, "unhex": unhex, "newer": newer, "statement": checkStatement,
-		"issuer": serveIssuer, "token": makeToken, "release": makeRelease, "evidence": makeEvidence,
+		"registry": func(ts *testscript.TestScript, neg bool, args []string) { serveRegistry(t, ts, neg, args) },
+		"github":   func(ts *testscript.TestScript, neg bool, args []string) { serveGitHub(t, ts, neg, args) },
+		"cosign":   forCosign, "issuer": serveIssuer, "token": makeToken, "release": makeRelease, "evidence": makeEvidence,
 	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -108,6 +120,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOSTATE", filepath.Join(runs.dir, "go"))
+			env.Setenv("COSIGN", os.Getenv("TRUEGREEN_COSIGN"))
 			return setUp(env)
 		},
 		Condition: condition,
@@ -166,6 +179,8 @@ func condition(name string) (bool, error) {
 	case "engine":
 		_, err := os.Stat("/bin/busybox")
 		return err == nil && runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("docker", "version").Run() == nil, nil
+	case "cosign":
+		return os.Getenv("TRUEGREEN_COSIGN") != "", nil
 	case "root":
 		return runtime.GOOS == "linux" && os.Geteuid() == 0, nil
 	}
@@ -282,7 +297,7 @@ func TestScriptNames(t *testing.T) {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
 	topics := []string{
-		"run", "verify", "inspect", "extract", "prove", "export", "key", "trust", "gate", "policy", "waiver", "init", "hook", "demo", "doctor", "selftest",
+		"run", "verify", "inspect", "extract", "prove", "export", "reproduce", "key", "trust", "gate", "policy", "waiver", "store", "init", "hook", "demo", "doctor", "selftest",
 		"version", "help", "completion", "usage", "output",
 	}
 	for _, s := range scripts {

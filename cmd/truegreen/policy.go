@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/truegreen-dev/truegreen/store"
 	"github.com/truegreen-dev/truegreen/verifier"
 )
 
@@ -98,7 +99,7 @@ func (a *app) policyShow(ctx context.Context, f *gateFlags) error {
 	for _, line := range [][2]string{
 		{"level", fmt.Sprintf("L%d", p.Level)}, {"isolation", fmt.Sprint(p.Isolation)}, {"max-age", age}, {"seals", list(p.Seals, "")},
 		{"signers", list(p.Signers, "all who are trusted")}, {"threshold", fmt.Sprint(p.Threshold)},
-		{"second-signer", list(p.SecondSigner, "no path")}, {"tag-signers", list(p.TagSigners, "nobody has to sign a tag")},
+		{"reproduced", fmt.Sprint(p.Reproduced)}, {"second-signer", list(p.SecondSigner, "no path")}, {"tag-signers", list(p.TagSigners, "nobody has to sign a tag")},
 		{"waivers", list(p.Waivers, "nobody can sign a waiver")}, {"require", list(p.Require, "nothing")},
 	} {
 		fmt.Fprintf(a.out, "  %-13s  %s\n", line[0], oneLine(line[1]))
@@ -231,13 +232,19 @@ func (t *policyTest) decide(dir string, c *verifier.GateCase) (verifier.Decision
 	for _, name := range c.Bundles {
 		r := release{options: t.options, gate: verifier.Gate{Policy: g.Policy}}
 		r.options.Now = g.Now
-		b, err := r.verifyAbout(filepath.Join(dir, name), func(p verifier.Patch, _ *verifier.Options) error {
+		path := filepath.Join(dir, name)
+		e, err := store.OpenFile(path)
+		if err != nil {
+			return verifier.Decision{}, err
+		}
+		b, err := r.verifyAbout(path, e, func(p verifier.Patch, _ *verifier.Options) error {
 			if commit.Tree == "" {
 				commit.Tree, commit.Base, g.Repository, commit.Root = p.Tree.Git, p.BaseTree.Git, string(p.Repository), p.Base == ""
 			}
 			g.History[p.Base] = true
 			return nil
 		})
+		e.Close()
 		if err != nil {
 			return verifier.Decision{}, err
 		}

@@ -75,6 +75,14 @@ func commandTrials() map[verifier.Code]trial {
 			return again(dir, []string{"ACTIONS_ID_TOKEN_REQUEST_URL=https://127.0.0.1/", "ACTIONS_ID_TOKEN_REQUEST_TOKEN=x"}, "run", "--json", "--repo", r)
 		},
 		verifier.ForgeFailed: onNoForge,
+		verifier.PlanDiffers: func(dir string) (observed, error) {
+			return reproduceFixture(dir, "test: [{name: unit, run: [make, test]}]\n")
+		},
+		verifier.NotReproduced: func(dir string) (observed, error) {
+			first, second := fixture.New(), fixture.New()
+			first.Output = fixture.OnHead(fixture.Output{Stdout: fixture.GoTest(fixture.Package, "TestAdd", "TestSum", "TestMore")})
+			return compareFixtures(dir, first, second)
+		},
 		verifier.KeyUnsafe: func(dir string) (observed, error) {
 			path := filepath.Join(dir, "key")
 			if err := os.WriteFile(path, []byte("secret"), 0o644); err != nil {

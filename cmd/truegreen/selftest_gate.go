@@ -16,13 +16,21 @@ import (
 // that passes but for one thing.
 func gateTrials() map[verifier.Code]trial {
 	return map[verifier.Code]trial{
-		verifier.WrongTag:         ofGate(func(g *verifier.Gate) { g.Tag.Expected = strings.Repeat("0", 40) }),
-		verifier.EvidenceTooLow:   ofGate(func(g *verifier.Gate) { g.Policy.Level = verifier.LevelMutants }),
-		verifier.TooFewSigners:    ofGate(func(g *verifier.Gate) { g.Policy.Threshold = 2 }),
+		verifier.WrongTag:       ofGate(func(g *verifier.Gate) { g.Tag.Expected = strings.Repeat("0", 40) }),
+		verifier.EvidenceTooLow: ofGate(func(g *verifier.Gate) { g.Policy.Level = verifier.LevelMutants }),
+		verifier.TooFewSigners:  ofGate(func(g *verifier.Gate) { g.Policy.Threshold = 2 }),
+		verifier.NoReproduction: ofGate(func(g *verifier.Gate) {
+			again := g.Bundles[0]
+			again.Name = "again.tar.zst" // the same run once more, under another name
+			g.Policy.Reproduced, g.Bundles = true, append(g.Bundles, again)
+		}),
 		verifier.TagNotSigned:     ofGate(func(g *verifier.Gate) { g.Policy.TagSigners = []string{"alice"} }),
 		verifier.TagElsewhere:     ofGate(func(g *verifier.Gate) { g.Tag.Protected = false }),
 		verifier.HistoryRewritten: ofGate(func(g *verifier.Gate) { g.Tag.Rewritten = true }),
-		verifier.NotMet:           ofGate(func(g *verifier.Gate) { g.Policy.Require = []string{"report.claim.level > 4"} }),
+		verifier.EvidenceExpired: ofGate(func(g *verifier.Gate) {
+			g.Bundles = []verifier.GateBundle{{Name: "artifact:octo/project/500", Report: verifier.NoBundle(verifier.EvidenceExpired, "it has expired")}}
+		}),
+		verifier.NotMet: ofGate(func(g *verifier.Gate) { g.Policy.Require = []string{"report.claim.level > 4"} }),
 	}
 }
 

@@ -61,6 +61,9 @@ func (a *app) printReport(r verifier.Report) {
 	for _, k := range r.Risks() {
 		fmt.Fprintf(w, "  note      %s: %s\n", oneLine(k.Code), oneLine(string(k.Detail)))
 	}
+	if seal, _ := r.Seal(); !seal.Reproduces.IsZero() {
+		fmt.Fprintf(w, "  again     made to compare with the run that is sealed as %s\n", seal.Reproduces)
+	}
 	printTrust(w, r)
 }
 

@@ -90,7 +90,7 @@ func TestActionlint(t *testing.T) {
 			t.Errorf("it does not see %s", new)
 		}
 	}
-	release := strings.ReplaceAll(recipes["truegreen-release.yml"], "needs.release.outputs.seal", "needs.release.outputs.sael")
+	release := strings.ReplaceAll(recipes["truegreen-release.yml"], "mode: gate\n", "mode: gate\n          tag: ${{ needs.release.outputs.sael }}\n")
 	if out := lint(t, tool, map[string]string{"truegreen-jobs.yml": jobs, "truegreen-release.yml": release}); !strings.Contains(out, "sael") {
 		t.Errorf("it does not see an output that the called workflow has not: %s", out)
 	}

@@ -34,6 +34,27 @@ func (a Artifact) json() map[string]any {
 	}
 }
 
+// A Run is a workflow run.
+type Run struct {
+	ID           int64
+	Commit       string
+	Event        string
+	IgnoreFilter bool // it is listed whatever is asked for
+}
+
+func (s *Server) listRuns(c *call) reply {
+	all, q := []any{}, c.r.URL.Query()
+	for _, r := range s.Runs {
+		if r.IgnoreFilter || r.Commit == q.Get("head_sha") && r.Event == q.Get("event") {
+			at := fmt.Sprintf("https://api.github.com/repos/%s/actions/runs/%d", Repository, r.ID)
+			all = append(all, map[string]any{
+				"id": r.ID, "head_sha": r.Commit, "event": r.Event, "status": "completed", "conclusion": "success", "url": at, "html_url": at,
+			})
+		}
+	}
+	return ok(map[string]any{"total_count": len(all), "workflow_runs": all})
+}
+
 func (s *Server) listArtifacts(c *call) reply {
 	var of []Artifact
 	for _, a := range s.Artifact {
@@ -82,8 +103,15 @@ func (s *Server) downloadArtifact(c *call) reply {
 func (s *Server) blob(w http.ResponseWriter, r *http.Request) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	id, _ := strconv.ParseInt(strings.TrimPrefix(r.URL.Path, "/store/"), 10, 64)
+	kind, number, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	id, _ := strconv.ParseInt(number, 10, 64)
 	a, there := s.artifact(id)
+	content := a.Zip
+	if kind == "asset" {
+		var file Asset
+		file, there = s.asset(id)
+		content = file.Data
+	}
 	if r.Header.Get("Authorization") != "" {
 		s.t.Error("githubtest: the store was shown a token")
 		w.WriteHeader(http.StatusBadRequest)
@@ -93,7 +121,7 @@ func (s *Server) blob(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	w.Write(a.Zip)
+	w.Write(content)
 }
 
 func (s *Server) oidc(c *call) reply {

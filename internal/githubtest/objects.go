@@ -86,9 +86,13 @@ func (s *Server) rest() map[string]handler {
 		"POST " + repo + "/check-runs":                         s.createCheck,
 		"PATCH " + repo + "/check-runs/{id}":                   s.updateCheck,
 		"GET " + repo + "/commits/{sha}/check-runs":            s.listChecks,
+		"GET " + repo + "/actions/runs":                        s.listRuns,
 		"GET " + repo + "/actions/runs/{run}/artifacts":        s.listArtifacts,
 		"GET " + repo + "/actions/artifacts/{artifact}":        s.getArtifact,
 		"GET " + repo + "/actions/artifacts/{artifact}/{kind}": s.downloadArtifact,
+		"GET " + repo + "/releases/tags/{tag}":                 s.getRelease,
+		"GET " + repo + "/releases/" + releaseOf + "/assets":   s.listAssets,
+		"GET " + repo + "/releases/assets/{asset}":             s.getAsset,
 	}
 }
 

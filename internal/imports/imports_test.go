@@ -85,7 +85,7 @@ type rule struct {
 
 var rules = []rule{
 	{
-		of:    []string{"receipts", "receipts/dsse", "receipts/jws", "receipts/foreign", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "forge", "internal/strictjson", "internal/jcs", "internal/fixture"},
+		of:    []string{"receipts", "receipts/dsse", "receipts/jws", "receipts/foreign", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "forge", "store", "internal/strictjson", "internal/jcs", "internal/fixture"},
 		never: []string{"os/exec", "plugin", "./sandbox", "./verifier/runner"},
 		why:   "whoever checks evidence cannot run code",
 	},
@@ -147,14 +147,25 @@ var rules = []rule{
 		why:   "libraries know neither the command line nor where they are used",
 	},
 	{
-		of:    []string{"cmd/truegreen", "verifier", "verifier/runner", "forge"},
-		never: []string{"./internal/githubtest", "github.com/getkin/kin-openapi/openapi3"},
-		why:   "the fake of a forge is for tests",
+		of:    []string{"cmd/truegreen", "verifier", "verifier/runner", "forge", "store"},
+		never: []string{"./internal/githubtest", "./internal/registrytest", "github.com/getkin/kin-openapi/openapi3"},
+		why:   "the fakes of a forge and of a registry are for tests",
 	},
 	{
 		of:    []string{"forge"},
 		never: []string{"./sandbox", "./verifier/runner", "./store"},
 		why:   "what speaks to the forge shows verified reports and runs nothing",
+	},
+	{
+		of:    []string{"store"},
+		never: []string{"./verifier/runner", "./sandbox", "./cmd/truegreen"},
+		why:   "a store hands bytes over: command, then store, then forge",
+	},
+	{
+		of:       []string{"store"},
+		never:    []string{"./verifier", "./bundle", "./receipts"},
+		directly: true,
+		why:      "nothing that a store says is evidence, so it judges none",
 	},
 }
 
@@ -227,6 +238,12 @@ func TestDependencies(t *testing.T) {
 			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier",
 		},
 		"guard":           {module + "/receipts/foreign", module + "/receipts/dsse", module + "/receipts/jws", module + "/internal/strictjson"},
+		"store": {
+			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "golang.org/x/sync", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
+			"github.com/google/go-github/v60", "github.com/google/go-querystring",
+			"oras.land/oras-go/v2", "github.com/opencontainers/go-digest", "github.com/opencontainers/image-spec",
+			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier", module + "/forge",
+		},
 		"verifier/source": {"golang.org/x/mod"},
 		"verifier/expression": {
 			"cel.dev/cel-go", "cel.dev/expr", "github.com/antlr4-go/antlr/v4", "go.yaml.in/yaml/v3", "golang.org/x/exp",

@@ -53,6 +53,7 @@ type Options struct {
 	Attempt       int
 	Shard, Shards int
 	Previous      receipts.Digest
+	Reproduces    receipts.Digest // seal digest of the run that this one is made to compare with; zero: none
 
 	Getenv   func(string) string // the caller's environment, for fetchers only
 	Environ  []string            // all of it, for the host's go command, and to find fetchers and registries
@@ -460,7 +461,7 @@ func (j *job) seal(outcome, why string) (Done, error) {
 	}
 	text, err := j.rec.Seal(path, bundle.Statement{
 		Outcome: outcome, Why: why, Plan: j.planned, Config: j.config, Attempt: j.o.Attempt,
-		Shard: j.o.Shard, Shards: j.o.Shards, Previous: j.o.Previous, Sign: j.o.Sign,
+		Shard: j.o.Shard, Shards: j.o.Shards, Previous: j.o.Previous, Reproduces: j.o.Reproduces, Sign: j.o.Sign,
 	}, nil)
 	if err != nil {
 		j.unsealed = true
