@@ -57,8 +57,9 @@
 //	          "issuer":URL,"not_after":"2006-01-02T15:04:05Z"}]}
 //
 // kty, kid, n and e are required, and other members are ignored. Keys of another kty or
-// alg, or for another use (use, key_ops) are left out. A key has 2048 to 8192 bits and an odd exponent of 3 or more. A set has at most [MaxKeys] keys in
-// [MaxKeySet] bytes, at least one that is not left out, and no two with one kid.
+// alg, or for another use (use, key_ops) are left out. A key has 2048 to 8192 bits and
+// an odd exponent of 3 or more. A set has at most [MaxKeys] keys in [MaxKeySet] bytes, at
+// least one that is not left out, and no two with one kid.
 //
 // Two members are this package's own. A key vouches for the tokens of its issuer and
 // nobody else's. A key with not_after is a retired one: it still verifies the tokens

@@ -61,13 +61,19 @@ var (
 )
 
 // Parse reads a token of OpenID Connect.
-func Parse(text []byte) (Token, error) { return Profile{}.Parse(text) }
+func Parse(text []byte) (Token, error) {
+	t, err := Profile{}.Parse(text)
+	if err != nil {
+		return Token{}, fmt.Errorf("%w: %w", errToken, err)
+	}
+	return t, nil
+}
 
-// Parse reads a token.
+// Parse reads a token. What its errors are about is the caller's to say.
 func (p Profile) Parse(text []byte) (Token, error) {
 	t, err := p.parse(text)
 	if err != nil {
-		return Token{}, fmt.Errorf("%w: %w", errToken, err)
+		return Token{}, err
 	}
 	return t, nil
 }

@@ -26,10 +26,7 @@ var ErrOtherKey = errors.New("jws: a key for other algorithms")
 // family. The key is one that is fit for at least one of them; the others do not count
 // with it.
 func NewVerifier(key crypto.PublicKey, allowed ...Algorithm) (*Verifier, error) {
-	if len(allowed) == 0 {
-		return nil, errors.New("jws: no algorithm: say which ones count")
-	}
-	if _, err := family(allowed); err != nil {
+	if err := CheckAlgorithms(allowed...); err != nil {
 		return nil, err
 	}
 	v := &Verifier{key: key}
@@ -47,6 +44,16 @@ func NewVerifier(key crypto.PublicKey, allowed ...Algorithm) (*Verifier, error) 
 		return nil, first
 	}
 	return v, nil
+}
+
+// CheckAlgorithms reports why algorithms are not ones that can count together: there is
+// none, one is unknown, or they are of more than one family.
+func CheckAlgorithms(allowed ...Algorithm) error {
+	if len(allowed) == 0 {
+		return errors.New("jws: no algorithm: say which ones count")
+	}
+	_, err := family(allowed)
+	return err
 }
 
 // Verify returns the claims of t, if its algorithm counts and the signature is the key's.
