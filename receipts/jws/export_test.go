@@ -1,6 +1,9 @@
 package jws
 
-import "bytes"
+import (
+	"bytes"
+	"crypto"
+)
 
 // CheckSignature verifies a token as far as parts, header and signature go: the payloads
 // of public vectors are no JSON objects, and one is empty.
@@ -25,4 +28,10 @@ func CheckSignature(v *Verifier, text []byte) error {
 		return err
 	}
 	return v.check(t)
+}
+
+// CheckBytes reports whether a signature is that of a key over any bytes.
+func CheckBytes(key crypto.PublicKey, name Algorithm, signed, signature []byte) bool {
+	a, _ := lookup(name)
+	return a.verify(key, signed, signature) == nil
 }
