@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,6 +67,22 @@ func parseJWKs(text []byte) ([]Key, error) {
 // privateMembers are those of a key that is not public.
 var privateMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "priv"}
 
+// numberMembers are those of a public key that are numbers or points.
+var numberMembers = []string{"n", "e", "x", "y"}
+
+// checkNumber holds a number to its one encoding, which the library reads loosely.
+func checkNumber(value json.RawMessage) error {
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		return errors.New("not a string")
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || base64.RawURLEncoding.EncodeToString(b) != s {
+		return errors.New("not base64url, without padding, in its only form")
+	}
+	return nil
+}
+
 // parseJWK reads a key, or says why it is one that is left out.
 func parseJWK(raw json.RawMessage) (k Key, left, err error) {
 	var members map[string]json.RawMessage
@@ -80,6 +97,10 @@ func parseJWK(raw json.RawMessage) (k Key, left, err error) {
 			return Key{}, nil, errPrivate
 		case string(value) == "null":
 			return Key{}, nil, fmt.Errorf("%.64s: null", name)
+		case slices.Contains(numberMembers, name):
+			if err := checkNumber(value); err != nil {
+				return Key{}, nil, fmt.Errorf("%s: %w", name, err)
+			}
 		}
 	}
 	var key jose.JSONWebKey
