@@ -267,6 +267,7 @@ func TestJWSClaims(t *testing.T) {
 		"nobody's audience":       {`{"aud":[],` + exp + `}`, func(o *JWSOptions) { o.Audience = "me" }, "audience-mismatch", trust, No},
 		"no audience":             {`{` + exp + `}`, func(o *JWSOptions) { o.Audience = "me" }, "audience-mismatch", trust, No},
 		"audience that is no one": {`{"aud":"me",` + exp + `}`, nil, "audience-mismatch", trust, No},
+		"audience of nothing":     {`{"aud":["you",""],` + exp + `}`, nil, "audience-mismatch", trust, No},
 		"audience of numbers":     {`{"aud":["me",1],` + exp + `}`, func(o *JWSOptions) { o.Audience = "me" }, "bad-claim", trust, No},
 		"audience null":           {`{"aud":null,` + exp + `}`, nil, "bad-claim", trust, No},
 

@@ -190,6 +190,7 @@ func TestECDSAForm(t *testing.T) {
 		"right":           {pad(32, r, s), true},
 		"the other s":     {pad(32, r, new(big.Int).Sub(n, s)), true}, // ECDSA has two
 		"padded":          {pad(33, r, s), false},
+		"zero before s":   {append(pad(32, r), pad(33, s)...), false},
 		"ASN.1":           {asn1, false},
 		"r alone":         {pad(32, r), false},
 		"zero":            {make([]byte, 64), false},
