@@ -116,7 +116,7 @@ var rules = []rule{
 		why:   "the formats need hashes and nothing else",
 	},
 	{
-		of:    []string{"receipts", "receipts/jws"},
+		of:    []string{"receipts", "receipts/jws", "receipts/foreign"},
 		never: []string{"./bundle", "./verifier"},
 		why:   "imports point one way: verifier, bundle, receipts",
 	},
@@ -224,6 +224,10 @@ func TestDependencies(t *testing.T) {
 		"receipts":            {"golang.org/x/mod", module + "/internal/strictjson"},
 		"receipts/dsse":       {module + "/internal/strictjson"},
 		"receipts/jws":        {module + "/internal/strictjson"},
+		"receipts/foreign": {
+			"golang.org/x/crypto", "golang.org/x/sys", "github.com/go-jose/go-jose/v4",
+			module + "/internal/strictjson", module + "/receipts",
+		},
 		"bundle": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress",
 			module + "/internal/strictjson", module + "/receipts",

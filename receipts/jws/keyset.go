@@ -146,7 +146,7 @@ func parseKey(m Claims) (k Key, used bool, err error) {
 	if err != nil || kty != "RSA" || use != "" && use != "sig" || !verifies {
 		return Key{}, false, err
 	}
-	if known, ok := lookup(k.Algorithm); k.Algorithm != "" && (!ok || known.keyType != kty) {
+	if k.Algorithm != "" && k.Algorithm != RS256 {
 		return Key{}, false, nil
 	}
 	k.ID, k.Issuer = text("kid", true), text("issuer", false)
