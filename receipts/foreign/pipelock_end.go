@@ -107,6 +107,9 @@ func (p *pipelockReading) end() {
 	v := &p.v
 	if p.stopped {
 		v.Chain, v.End = max(v.Chain, Unproven), max(v.End, Unproven)
+		if v.Signature == NotAsked {
+			v.Signature, v.Trust = Unproven, Unproven // no receipt came to be asked
+		}
 		return
 	}
 	mixed := p.actions.Len() > 0 && p.evidences.Len() > 0

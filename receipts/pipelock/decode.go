@@ -345,20 +345,40 @@ func (d *Decoder) any() {
 }
 
 // parseTime reads a time as RFC 3339 has it, with T and Z in upper case, and at most
-// nine digits behind the point.
-func parseTime(text []byte) (time.Time, error) {
-	var t time.Time
-	if i := bytes.IndexByte(text, '.'); i >= 0 {
-		n := 0
-		for n < len(text)-i-1 && text[i+1+n] >= '0' && text[i+1+n] <= '9' {
+// nine digits behind the point. Package time takes more than that (golang/go#54580).
+func parseTime(text []byte) (t time.Time, err error) {
+	const seconds = len("2006-01-02T15:04:05")
+	rest, ok := text, len(text) > seconds && like(text[:seconds], "0000-00-00T00:00:00")
+	if ok {
+		rest = text[seconds:]
+	}
+	if ok && rest[0] == '.' {
+		n := 1
+		for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
 			n++
 		}
-		if n > 9 {
-			return t, errors.New("more than nine digits")
+		ok = n > 1 && n <= 10
+		rest = rest[n:]
+	}
+	ok = ok && (string(rest) == "Z" || (like(rest, "+00:00") || like(rest, "-00:00")) && string(rest[1:3]) < "24" && string(rest[4:]) < "60")
+	if !ok {
+		return t, errors.New("not a time of RFC 3339")
+	}
+	err = t.UnmarshalText(text)
+	return t, err
+}
+
+// like reports whether text has digits where form has zeros, and is form elsewhere.
+func like(text []byte, form string) bool {
+	if len(text) != len(form) {
+		return false
+	}
+	for i, c := range text {
+		if form[i] == '0' && (c < '0' || c > '9') || form[i] != '0' && c != form[i] {
+			return false
 		}
 	}
-	err := t.UnmarshalText(text)
-	return t, err
+	return true
 }
 
 const hexDigits = "0123456789abcdef"

@@ -30,7 +30,11 @@ func (l *LineReader) Next() ([]byte, error) {
 	for {
 		l.line++
 		text, err := l.next()
-		if text = bytes.Trim(text, " \t\r\n"); len(text) > 0 && (err == nil || err == io.EOF) {
+		text = bytes.Trim(text, " \t\r\n")
+		switch {
+		case len(text) > MaxReceipt:
+			return nil, wrong(TooLong, "more than %d bytes", MaxReceipt)
+		case len(text) > 0 && (err == nil || err == io.EOF):
 			return text, nil
 		}
 		if err != nil {
