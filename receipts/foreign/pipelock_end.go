@@ -29,8 +29,6 @@ func (p *pipelockReading) entry(text []byte) error {
 	}
 	if p.rooted && e.Type != pipelock.Checkpoint {
 		p.say(&p.v.End, No, e.Seq, pipelock.AfterSeal, "an entry of type %s after the transcript_root", e.Type)
-		p.stopped = true
-		return nil
 	}
 	switch e.Type {
 	case pipelock.ActionReceipt:
@@ -52,7 +50,6 @@ func (p *pipelockReading) entry(text []byte) error {
 		}
 		if err := s.Check(&p.actions, e); err != nil {
 			p.no(&p.v.End, e.Seq, err)
-			p.stopped = true
 			return nil
 		}
 		p.rooted = true

@@ -35,7 +35,6 @@ type pipelockReading struct {
 	anchored      bool   // and a signed checkpoint after it
 	headSeen      bool
 	last          pipelockSubject
-	lastIsAction  bool
 	hasLastAction bool
 }
 

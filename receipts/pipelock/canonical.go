@@ -73,9 +73,9 @@ func (w *canonicalWriter) value(dst []byte, depth int, blank bool) []byte {
 		switch {
 		case w.fault != nil:
 		case errors.Is(err, strconv.ErrRange) || err == nil && (n > maxInteger || n < -maxInteger):
-			w.fault = wrong(UnsafeNumber, "%.40s", text)
+			w.fault = wrong(codeUnsafeNumber, "%.40s", text)
 		case err != nil || text[0] == '-' && n == 0:
-			w.fault = wrong(WrongType, "the number %.40s: not an integer", text)
+			w.fault = wrong(codeWrongType, "the number %.40s: not an integer", text)
 		}
 		return append(dst, text...)
 	}
@@ -111,7 +111,7 @@ func (w *canonicalWriter) object(dst []byte, depth int, blank bool) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 			if bytes.Equal(items[i-1].name, it.name) && w.fault == nil {
-				w.fault = wrong(DuplicateKey, "%q, once it is normalized", it.name)
+				w.fault = wrong(codeDuplicateKey, "%q, once it is normalized", it.name)
 			}
 		}
 		dst = append(dst, dst[it.from:it.to]...)

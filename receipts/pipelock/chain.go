@@ -23,7 +23,7 @@ type segment struct {
 	first  string // chain_prev_hash of its first receipt
 	n      int64
 	last   link
-	recent [recentReceipts]link // at seq modulo their number
+	recent recent
 }
 
 // A link is a receipt's place.
@@ -34,7 +34,38 @@ type link struct {
 
 func (l link) text() string { return hex.EncodeToString(l.hash[:]) }
 
+// recent are the last receipts that come one after the other from chain_seq 0, each at
+// its chain_seq modulo their greatest number.
+type recent []link
+
 const recentReceipts = 1024
+
+func (l *recent) add(r link) {
+	if r.seq < recentReceipts {
+		*l = append(*l, r)
+		return
+	}
+	(*l)[r.seq%recentReceipts] = r
+}
+
+// misplaced says how a receipt comes to have a chain_seq that was there: it is there
+// twice, or its parent has two, or nobody knows.
+func (l recent) misplaced(r link, prev, first string) error {
+	parent := first
+	if r.seq > 0 {
+		parent = ""
+		if at := (r.seq - 1) % recentReceipts; at < int64(len(l)) && l[at].seq == r.seq-1 {
+			parent = l[at].text()
+		}
+	}
+	switch at := r.seq % recentReceipts; {
+	case at < int64(len(l)) && l[at] == r:
+		return wrong(Replay, "the receipt with chain_seq %d is there twice", r.seq)
+	case parent != "" && parent == prev:
+		return wrong(codeFork, "two receipts with chain_seq %d come after the same one: two writers, or a chain that was written anew", r.seq)
+	}
+	return wrong(codeOutOfOrder, "chain_seq %d comes again", r.seq)
+}
 
 // Len returns how many receipts were in order.
 func (c *Chain) Len() int64 { return c.n }
@@ -79,7 +110,7 @@ func (c *Chain) Add(r *Receipt) error {
 	c.n++
 	s.n++
 	s.last = link{r.Seq, r.Hash}
-	s.recent[r.Seq%recentReceipts] = s.last
+	s.recent.add(s.last)
 	c.closed = r.Control != nil && r.Control.Kind == Close
 	return nil
 }
@@ -89,51 +120,30 @@ func (c *Chain) place(r *Receipt) error {
 	s := &c.segment
 	switch {
 	case c.n == 0 && r.Transition != nil:
-		return wrong(Gap, "it begins at a key_transition: the segment before is missing")
+		return wrong(codeGap, "it begins at a key_transition: the segment before is missing")
 	case c.n == 0 && r.Seq != 0:
-		return wrong(Gap, "it begins with chain_seq %d: the receipts before are missing", r.Seq)
+		return wrong(codeGap, "it begins with chain_seq %d: the receipts before are missing", r.Seq)
 	case c.n == 0 && strings.HasPrefix(r.PrevHash, boundGenesis):
 		if r.Control == nil || r.Control.Kind != Open {
-			return wrong(GenesisMismatch, "chain_prev_hash is bound to a session_open, and there is none")
+			return wrong(codeGenesisMismatch, "chain_prev_hash is bound to a session_open, and there is none")
 		}
 		return nil
 	case c.n == 0 && r.PrevHash != legacyGenesis:
-		return wrong(ChainBreak, "chain_prev_hash of the first receipt is %q", r.PrevHash)
+		return wrong(codeChainBreak, "chain_prev_hash of the first receipt is %q", r.PrevHash)
 	case c.n == 0:
 		return nil
 	case r.Transition != nil:
 		return c.rotation(r)
 	case r.Seq == s.last.seq+1 && r.PrevHash != s.last.text():
-		return wrong(ChainBreak, "chain_prev_hash is %q; the receipt before has %s", r.PrevHash, s.last.text())
-	case r.Seq != s.last.seq+1:
-		return c.misplaced(r)
+		return wrong(codeChainBreak, "chain_prev_hash is %q; the receipt before has %s", r.PrevHash, s.last.text())
+	case r.Seq > s.last.seq+1:
+		return wrong(codeGap, "chain_seq %d comes after %d: receipts between them are missing", r.Seq, s.last.seq)
+	case r.Seq <= s.last.seq:
+		return s.recent.misplaced(link{r.Seq, r.Hash}, r.PrevHash, s.first)
 	case r.SignerKey != s.key:
-		return wrong(SignerChanged, "from %s to %q without a key_transition", s.key, r.SignerKey)
+		return wrong(codeSignerChanged, "from %s to %q without a key_transition", s.key, r.SignerKey)
 	}
 	return nil
-}
-
-// misplaced says how r comes to have another chain_seq than the next.
-func (c *Chain) misplaced(r *Receipt) error {
-	s := &c.segment
-	if r.Seq > s.last.seq {
-		return wrong(Gap, "chain_seq %d comes after %d: receipts between them are missing", r.Seq, s.last.seq)
-	}
-	same := s.recent[r.Seq%recentReceipts]
-	if same.seq == r.Seq && same.hash == r.Hash {
-		return wrong(Replay, "the receipt with chain_seq %d is there twice", r.Seq)
-	}
-	parent := s.first
-	if r.Seq > 0 {
-		before := s.recent[(r.Seq-1)%recentReceipts]
-		if parent = ""; before.seq == r.Seq-1 {
-			parent = before.text()
-		}
-	}
-	if parent != "" && parent == r.PrevHash {
-		return wrong(Fork, "two receipts with chain_seq %d come after the same one: two writers, or a chain that was written anew", r.Seq)
-	}
-	return wrong(OutOfOrder, "chain_seq %d comes after %d", r.Seq, s.last.seq)
 }
 
 // rotation returns why r does not begin a segment of another key. It says that the
@@ -143,15 +153,15 @@ func (c *Chain) rotation(r *Receipt) error {
 	head := s.last.text()
 	switch {
 	case r.Seq != 0:
-		return wrong(InvalidRotation, "a key_transition with chain_seq %d", r.Seq)
+		return wrong(codeInvalidRotation, "a key_transition with chain_seq %d", r.Seq)
 	case t.Hash != head || r.PrevHash != head:
-		return wrong(InvalidRotation, "prior_chain_hash is %q, chain_prev_hash is %q; the receipt before has %s", t.Hash, r.PrevHash, head)
+		return wrong(codeInvalidRotation, "prior_chain_hash is %q, chain_prev_hash is %q; the receipt before has %s", t.Hash, r.PrevHash, head)
 	case t.SignerKey != s.key:
-		return wrong(InvalidRotation, "prior_signer_key is %q; the segment before has %s", t.SignerKey, s.key)
+		return wrong(codeInvalidRotation, "prior_signer_key is %q; the segment before has %s", t.SignerKey, s.key)
 	case t.Seq != s.last.seq:
-		return wrong(InvalidRotation, "prior_chain_seq is %d; the receipt before has %d", t.Seq, s.last.seq)
+		return wrong(codeInvalidRotation, "prior_chain_seq is %d; the receipt before has %d", t.Seq, s.last.seq)
 	case r.SignerKey == s.key:
-		return wrong(InvalidRotation, "it does not change the key")
+		return wrong(codeInvalidRotation, "it does not change the key")
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (d *Decoder) read(text []byte, s schema) error {
 	d.out, d.spans, d.fault, d.has = d.out[:0], d.spans[:0], nil, [slots]bool{}
 	if k := d.c.Kind(); k != '{' && k != 0 {
 		d.c.Skip()
-		d.wrong(0, MalformedJSON, "not an object")
+		d.wrong(0, codeMalformedJSON, "not an object")
 	} else {
 		d.object(s)
 	}
@@ -82,11 +82,11 @@ func (d *Decoder) read(text []byte, s schema) error {
 func structure(err error) error {
 	switch {
 	case errors.Is(err, strictjson.ErrDuplicate):
-		return &Error{DuplicateKey, err}
+		return &Error{codeDuplicateKey, err}
 	case errors.Is(err, strictjson.ErrDepth):
-		return &Error{TooDeep, err}
+		return &Error{codeTooDeep, err}
 	}
-	return &Error{MalformedJSON, err}
+	return &Error{codeMalformedJSON, err}
 }
 
 // object reads an object, and appends its members in the order of the schema, without
@@ -103,7 +103,7 @@ func (d *Decoder) object(s schema) {
 		}
 		i := find(s, name, next)
 		if i < 0 {
-			d.wrong(rankUnknown, UnknownField, "%q", name)
+			d.wrong(rankUnknown, codeUnknownField, "%q", name)
 			d.c.Skip()
 			continue
 		}
@@ -120,7 +120,7 @@ func (d *Decoder) object(s schema) {
 		if sp.written {
 			d.out = append(append(d.out, d.out[sp.from:sp.to]...), ',')
 		} else if s[i].always {
-			d.wrong(rankRequired, MissingField, "%s", s[i].name)
+			d.wrong(rankRequired, codeMissingField, "%s", s[i].name)
 		}
 	}
 	if d.out[len(d.out)-1] == ',' {
@@ -161,7 +161,7 @@ func (d *Decoder) value(m *member) (zero bool) {
 		return true
 	}
 	if k != 0 && strings.IndexByte(kinds[m.kind], k) < 0 {
-		d.wrong(rankType, WrongType, "%s", m.name)
+		d.wrong(rankType, codeWrongType, "%s", m.name)
 		d.c.Skip()
 		return false
 	}
@@ -216,7 +216,7 @@ func (d *Decoder) strings(m *member) (empty bool) {
 			d.out = append(d.out, ',')
 		}
 		if d.c.Kind() != '"' {
-			d.wrong(rankType, WrongType, "%s", m.name)
+			d.wrong(rankType, codeWrongType, "%s", m.name)
 			d.c.Skip()
 			continue
 		}
@@ -238,9 +238,9 @@ func (d *Decoder) integer(m *member) (zero bool) {
 	}
 	switch {
 	case errors.Is(err, strconv.ErrRange) || err == nil && (n > maxInteger || n < -maxInteger):
-		d.wrong(rankType, UnsafeNumber, "%s", m.name)
+		d.wrong(rankType, codeUnsafeNumber, "%s", m.name)
 	case err != nil || n < low || n > high || text[0] == '-' && n == 0:
-		d.wrong(rankType, WrongType, "%s: %.40s", m.name, text)
+		d.wrong(rankType, codeWrongType, "%s: %.40s", m.name, text)
 	}
 	d.number[m.keep] = n
 	d.out = strconv.AppendInt(d.out, n, 10)
@@ -254,15 +254,15 @@ func (d *Decoder) time(m *member) {
 	t, err := parseTime(text)
 	if err != nil {
 		if m.keep == sTime && len(text) == 0 {
-			d.wrong(rankRequired, MissingField, "%s", m.name)
+			d.wrong(rankRequired, codeMissingField, "%s", m.name)
 		} else {
-			d.wrong(rankType, WrongType, "%s: not a time of RFC 3339", m.name)
+			d.wrong(rankType, codeWrongType, "%s: not a time of RFC 3339", m.name)
 		}
 		return
 	}
 	if m.keep == sTime {
 		if d.when = t; t.IsZero() {
-			d.wrong(rankRequired, MissingField, "%s", m.name)
+			d.wrong(rankRequired, codeMissingField, "%s", m.name)
 		}
 	}
 	d.out = append(d.out, '"')
@@ -286,7 +286,7 @@ func (d *Decoder) subs(m *member) (empty bool) {
 			d.out = append(d.out, ',')
 		}
 		if d.c.Kind() != '{' {
-			d.wrong(rankType, WrongType, "%s", m.name)
+			d.wrong(rankType, codeWrongType, "%s", m.name)
 			d.c.Skip()
 			continue
 		}
@@ -307,7 +307,7 @@ func (d *Decoder) counts(m *member) (empty bool) {
 			break
 		}
 		if d.c.Kind() != '0' {
-			d.wrong(rankType, WrongType, "%s", m.name)
+			d.wrong(rankType, codeWrongType, "%s", m.name)
 			d.c.Skip()
 			continue
 		}
@@ -337,90 +337,9 @@ func (d *Decoder) any() {
 	}
 	var compact, escaped bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {
-		d.wrong(0, MalformedJSON, "%w", err)
+		d.wrong(0, codeMalformedJSON, "%w", err)
 		return
 	}
 	json.HTMLEscape(&escaped, compact.Bytes())
 	d.out = append(d.out, escaped.Bytes()...)
-}
-
-// parseTime reads a time as RFC 3339 has it, with T and Z in upper case, and at most
-// nine digits behind the point. Package time takes more than that (golang/go#54580).
-func parseTime(text []byte) (t time.Time, err error) {
-	const seconds = len("2006-01-02T15:04:05")
-	rest, ok := text, len(text) > seconds && like(text[:seconds], "0000-00-00T00:00:00")
-	if ok {
-		rest = text[seconds:]
-	}
-	if ok && rest[0] == '.' {
-		n := 1
-		for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
-			n++
-		}
-		ok = n > 1 && n <= 10
-		rest = rest[n:]
-	}
-	ok = ok && (string(rest) == "Z" || (like(rest, "+00:00") || like(rest, "-00:00")) && string(rest[1:3]) < "24" && string(rest[4:]) < "60")
-	if !ok {
-		return t, errors.New("not a time of RFC 3339")
-	}
-	err = t.UnmarshalText(text)
-	return t, err
-}
-
-// like reports whether text has digits where form has zeros, and is form elsewhere.
-func like(text []byte, form string) bool {
-	if len(text) != len(form) {
-		return false
-	}
-	for i, c := range text {
-		if form[i] == '0' && (c < '0' || c > '9') || form[i] != '0' && c != form[i] {
-			return false
-		}
-	}
-	return true
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString appends s as a JSON string, safe inside HTML.
-func appendString(dst, s []byte) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' && c != 0xe2 {
-			continue
-		}
-		if c == 0xe2 {
-			// U+2028 and U+2029 end a line in JavaScript.
-			if i+2 < len(s) && s[i+1] == 0x80 && s[i+2]&^1 == 0xa8 {
-				dst = append(append(dst, s[from:i]...), `\u202`...)
-				dst = append(dst, hexDigits[s[i+2]&15])
-				i += 2
-				from = i + 1
-			}
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, `\b`...)
-		case '\f':
-			dst = append(dst, `\f`...)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\r':
-			dst = append(dst, `\r`...)
-		case '\t':
-			dst = append(dst, `\t`...)
-		default:
-			dst = append(dst, `\u00`...)
-			dst = append(dst, hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	return append(append(dst, s[from:]...), '"')
 }

@@ -67,7 +67,7 @@ func parseEndorsement(text []byte) (e Endorsement, err error) {
 	e.signature, ok = parseSignature(d.text[sSignature])
 	switch {
 	case d.number[sVersion] != 1:
-		return e, wrong(UnsupportedVersion, "version %d", d.number[sVersion])
+		return e, wrong(codeUnsupportedVersion, "version %d", d.number[sVersion])
 	case e.Session == "":
 		return e, errors.New("session_id is empty")
 	case priorErr != nil || newErr != nil || tailErr != nil:

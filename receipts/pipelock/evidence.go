@@ -100,7 +100,7 @@ func (d *evidenceReader) members(what string, text []byte, want evidenceMembers)
 	d.c.Reset(text, strictjson.Limits{Size: MaxReceipt, Depth: maxDepth})
 	got := make(map[string][]byte, len(want))
 	if d.c.Kind() != '{' {
-		d.wrong(rankType, WrongType, "%s: not an object", what)
+		d.wrong(rankType, codeWrongType, "%s: not an object", what)
 		return got
 	}
 	d.c.Open()
@@ -112,10 +112,10 @@ func (d *evidenceReader) members(what string, text []byte, want evidenceMembers)
 		m, known := want[string(name)]
 		switch k := d.c.Kind(); {
 		case !known:
-			d.wrong(rankUnknown, UnknownField, "%s: %q", what, name)
+			d.wrong(rankUnknown, codeUnknownField, "%s: %q", what, name)
 			d.c.Skip()
 		case strings.IndexByte(m.first, k) < 0:
-			d.wrong(rankType, WrongType, "%s: %s", what, name)
+			d.wrong(rankType, codeWrongType, "%s: %s", what, name)
 			d.c.Skip()
 		case k == '"':
 			s := d.c.String()
@@ -129,7 +129,7 @@ func (d *evidenceReader) members(what string, text []byte, want evidenceMembers)
 	}
 	for name, m := range want {
 		if m.required && got[name] == nil {
-			d.wrong(rankRequired, MissingField, "%s: %s", what, name)
+			d.wrong(rankRequired, codeMissingField, "%s: %s", what, name)
 		}
 	}
 	return got
@@ -163,24 +163,24 @@ func (d *Decoder) Evidence(text []byte) (*Evidence, error) {
 	r.payload(top["payload"])
 	e.Seq, err = strconv.ParseInt(string(top["chain_seq"]), 10, 64)
 	if err != nil || e.Seq < 0 {
-		r.wrong(rankType, WrongType, "chain_seq")
+		r.wrong(rankType, codeWrongType, "chain_seq")
 	}
 	if string(top["receipt_version"]) != "2" || record != evidenceType {
-		r.wrong(rankVersion, UnsupportedVersion, "%s, version %.20s", record, top["receipt_version"])
+		r.wrong(rankVersion, codeUnsupportedVersion, "%s, version %.20s", record, top["receipt_version"])
 	}
 	if e.Time, err = parseTime([]byte(stamp)); err != nil || e.Time.IsZero() {
-		r.wrong(rankType, WrongType, "timestamp: not a time of RFC 3339")
+		r.wrong(rankType, codeWrongType, "timestamp: not a time of RFC 3339")
 	}
 	want := "receipt-signing"
 	if slices.Contains(activation, e.Kind) {
 		want = "contract-activation-signing"
 	}
 	if purpose != want || algorithm != "ed25519" {
-		r.wrong(rankRequired, InvalidPayload, "%s is for keys with the purpose %s and the algorithm ed25519", e.Kind, want)
+		r.wrong(rankRequired, codeInvalidPayload, "%s is for keys with the purpose %s and the algorithm ed25519", e.Kind, want)
 	}
 	for _, s := range []string{e.EventID, e.KeyID, signature} {
 		if s == "" {
-			r.wrong(rankRequired, MissingField, "event_id, signer_key_id or signature is empty")
+			r.wrong(rankRequired, codeMissingField, "event_id, signer_key_id or signature is empty")
 		}
 	}
 	if r.fault != nil {
@@ -189,7 +189,7 @@ func (d *Decoder) Evidence(text []byte) (*Evidence, error) {
 	if d.Exact {
 		w := canonicalWriter{}
 		if again, err := w.write(text); err != nil || !bytes.Equal(again, text) || strings.ToLower(signature) != signature {
-			return nil, wrong(NotCanonical, "its writer would write it otherwise")
+			return nil, wrong(codeNotCanonical, "its writer would write it otherwise")
 		}
 	}
 	for name, s := range map[string]string{
@@ -214,7 +214,7 @@ func (d *evidenceReader) profile(text []byte) {
 	d.members("canonicalization", text, want)
 	for name, value := range canonicalization {
 		if *got[name] != value {
-			d.wrong(rankVersion, UnsupportedVersion, "canonicalization: %s %.80q", name, *got[name])
+			d.wrong(rankVersion, codeUnsupportedVersion, "canonicalization: %s %.80q", name, *got[name])
 		}
 	}
 }
@@ -232,26 +232,26 @@ func (d *evidenceReader) crit(text []byte) {
 	if d.c.Kind() == '[' {
 		for d.c.Open(); d.c.Element(); n++ {
 			if d.c.Kind() != '"' {
-				d.wrong(rankType, WrongType, "crit")
+				d.wrong(rankType, codeWrongType, "crit")
 				d.c.Skip()
 				continue
 			}
 			name := string(d.c.String())
 			if !want[name] {
-				d.wrong(rankVersion, UnsupportedVersion, "crit: %.80q", name)
+				d.wrong(rankVersion, codeUnsupportedVersion, "crit: %.80q", name)
 			}
 			delete(want, name)
 		}
 	}
 	if len(want) > 0 {
-		d.wrong(rankRequired, MissingField, "crit: not all that the receipt needs")
+		d.wrong(rankRequired, codeMissingField, "crit: not all that the receipt needs")
 	}
 }
 
 func (d *evidenceReader) payload(text []byte) {
 	list, ok := payloads[d.e.Kind]
 	if !ok {
-		d.wrong(rankVersion, InvalidPayload, "payload_kind %.80q", d.e.Kind)
+		d.wrong(rankVersion, codeInvalidPayload, "payload_kind %.80q", d.e.Kind)
 		return
 	}
 	e, want := &d.e, evidenceMembers{}
@@ -269,16 +269,16 @@ func (d *evidenceReader) payload(text []byte) {
 	got := d.members("payload", text, want)
 	if _, decides := want["verdict"]; decides {
 		if e.ActionType == "" || e.Target == "" || e.Verdict == "" || e.Transport == "" {
-			d.wrong(rankRequired, MissingField, "payload: action_type, target, verdict or transport is empty")
+			d.wrong(rankRequired, codeMissingField, "payload: action_type, target, verdict or transport is empty")
 		}
 		hash, ok := strings.CutPrefix(e.PolicyHash, "sha256:")
 		if _, err := ParseKey(hash); !ok || err != nil {
-			d.wrong(rankRequired, MissingField, "policy_hash: want sha256: and 64 lower-case hexadecimal digits")
+			d.wrong(rankRequired, codeMissingField, "policy_hash: want sha256: and 64 lower-case hexadecimal digits")
 		}
 	}
 	if _, has := want["validation_outcome"]; has {
 		if *outcome != "accepted" && *outcome != "rejected" || *outcome == "rejected" && len(got["reject_reason"]) == 0 {
-			d.wrong(rankRequired, InvalidPayload, "validation_outcome %.80q", *outcome)
+			d.wrong(rankRequired, codeInvalidPayload, "validation_outcome %.80q", *outcome)
 		}
 	}
 }
@@ -298,7 +298,7 @@ func (e *Evidence) HashText() string { return hex.EncodeToString(e.Hash[:]) }
 type EvidenceChain struct {
 	n      int64
 	last   link
-	recent [recentReceipts]link
+	recent recent
 }
 
 // Len returns how many receipts were in order.
@@ -320,27 +320,14 @@ func (c *EvidenceChain) Add(e *Evidence) error {
 	}
 	switch {
 	case e.Seq > c.n:
-		return wrong(Gap, "chain_seq %d comes as number %d: receipts before it are missing", e.Seq, c.n)
+		return wrong(codeGap, "chain_seq %d comes as number %d: receipts before it are missing", e.Seq, c.n)
 	case e.Seq < c.n:
-		parent := legacyGenesis
-		if e.Seq > 0 {
-			before := c.recent[(e.Seq-1)%recentReceipts]
-			if parent = ""; before.seq == e.Seq-1 {
-				parent = before.text()
-			}
-		}
-		if same := c.recent[e.Seq%recentReceipts]; same.seq == e.Seq && same.hash == e.Hash {
-			return wrong(Replay, "the receipt with chain_seq %d is there twice", e.Seq)
-		}
-		if parent != "" && parent == e.PrevHash {
-			return wrong(Fork, "two receipts with chain_seq %d come after the same one", e.Seq)
-		}
-		return wrong(OutOfOrder, "chain_seq %d comes as number %d", e.Seq, c.n)
+		return c.recent.misplaced(link{e.Seq, e.Hash}, e.PrevHash, legacyGenesis)
 	case e.PrevHash != want:
-		return wrong(ChainBreak, "chain_prev_hash is %q; want %s", e.PrevHash, want)
+		return wrong(codeChainBreak, "chain_prev_hash is %q; want %s", e.PrevHash, want)
 	}
 	c.n++
 	c.last = link{e.Seq, e.Hash}
-	c.recent[e.Seq%recentReceipts] = c.last
+	c.recent.add(c.last)
 	return nil
 }

@@ -36,7 +36,7 @@ func FuzzReceipt(f *testing.F) {
 			t.Fatalf("%s: exact: %v", canonical, err)
 		}
 		if d.Exact = true; !bytes.Equal(bytes.Trim(text, " \t\r\n"), canonical) {
-			if _, err := d.Decode(text); code(err) != NotCanonical {
+			if _, err := d.Decode(text); code(err) != codeNotCanonical {
 				t.Fatalf("%s: exact: %v", text, err)
 			}
 		}

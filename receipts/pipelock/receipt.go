@@ -82,7 +82,7 @@ var actionTypes = map[string]bool{
 func (d *Decoder) Decode(text []byte) (*Receipt, error) {
 	text = bytes.Trim(text, " \t\r\n")
 	err := d.read(text, envelope)
-	if e := new(Error); errors.As(err, &e) && e.Code == UnknownField {
+	if e := new(Error); errors.As(err, &e) && e.Code == codeUnknownField {
 		if w := unwrap(text); w != nil {
 			return nil, w
 		}
@@ -92,9 +92,9 @@ func (d *Decoder) Decode(text []byte) (*Receipt, error) {
 	if err == nil || late {
 		switch {
 		case d.has[sVersion] && d.number[sVersion] != 1:
-			return nil, wrong(UnsupportedVersion, "version %d", d.number[sVersion])
+			return nil, wrong(codeUnsupportedVersion, "version %d", d.number[sVersion])
 		case d.has[sRecordVersion] && d.number[sRecordVersion] != 1:
-			return nil, wrong(UnsupportedVersion, "action_record.version %d", d.number[sRecordVersion])
+			return nil, wrong(codeUnsupportedVersion, "action_record.version %d", d.number[sRecordVersion])
 		}
 	}
 	if err != nil {
@@ -108,18 +108,18 @@ func (d *Decoder) Decode(text []byte) (*Receipt, error) {
 		{"signature", sSignature}, {"signer_key", sSignerKey},
 	} {
 		if d.text[m.keep] == "" {
-			return nil, wrong(MissingField, "%s is empty", m.name)
+			return nil, wrong(codeMissingField, "%s is empty", m.name)
 		}
 	}
 	if !actionTypes[d.text[sActionType]] {
-		return nil, wrong(InvalidActionType, "%q", d.text[sActionType])
+		return nil, wrong(codeInvalidActionType, "%q", d.text[sActionType])
 	}
 	r := d.receipt()
 	if err := d.control(r); err != nil {
 		return nil, err
 	}
 	if d.Exact && (!bytes.Equal(d.out, text) || strings.ToLower(r.Signature) != r.Signature) {
-		return nil, wrong(NotCanonical, "its writer would write it otherwise")
+		return nil, wrong(codeNotCanonical, "its writer would write it otherwise")
 	}
 	return r, nil
 }
@@ -189,9 +189,9 @@ func (d *Decoder) control(r *Receipt) error {
 	at, known := map[string]slot{Open: sOpen, Heartbeat: sBeat, Close: sClose}[c.Kind]
 	switch {
 	case !known:
-		return wrong(InvalidControl, "kind %q", c.Kind)
+		return wrong(codeInvalidControl, "kind %q", c.Kind)
 	case payloads != 1 || !d.has[at]:
-		return wrong(InvalidControl, "want exactly one payload, that of its kind")
+		return wrong(codeInvalidControl, "want exactly one payload, that of its kind")
 	}
 	switch c.Kind {
 	case Open:

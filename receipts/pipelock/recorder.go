@@ -71,7 +71,7 @@ func (d *Decoder) Entry(line []byte) (*Entry, error) {
 	text := &e.text
 	numbers := map[string]*int64{"v": &e.Version, "seq": &e.Seq}
 	if k := d.c.Kind(); k != '{' && k != 0 {
-		d.wrong(0, MalformedJSON, "not an object")
+		d.wrong(0, codeMalformedJSON, "not an object")
 		d.c.Skip()
 	} else {
 		d.c.Open()
@@ -89,17 +89,17 @@ func (d *Decoder) Entry(line []byte) (*Entry, error) {
 		case number != nil && k == '0':
 			n, err := strconv.ParseInt(string(d.c.Skip()), 10, 64)
 			if err != nil || n < 0 || n > maxInteger {
-				d.wrong(rankType, WrongType, "%s", name)
+				d.wrong(rankType, codeWrongType, "%s", name)
 			}
 			*number = n
 			delete(numbers, string(name))
 		case string(name) == "detail":
 			e.Detail = d.c.Skip()
 		case isString || number != nil:
-			d.wrong(rankType, WrongType, "%s", name)
+			d.wrong(rankType, codeWrongType, "%s", name)
 			d.c.Skip()
 		default:
-			d.wrong(rankUnknown, UnknownField, "%q", name)
+			d.wrong(rankUnknown, codeUnknownField, "%q", name)
 			d.c.Skip()
 		}
 	}
@@ -108,18 +108,18 @@ func (d *Decoder) Entry(line []byte) (*Entry, error) {
 	}
 	t, err := parseTime([]byte(text[eTime]))
 	if err != nil {
-		d.wrong(rankType, WrongType, "ts: not a time of RFC 3339")
+		d.wrong(rankType, codeWrongType, "ts: not a time of RFC 3339")
 	}
 	_, known := entryTypes[text[eType]]
 	switch {
 	case e.Version < 1 || e.Version > 3:
-		d.wrong(rankVersion, UnsupportedVersion, "v %d", e.Version)
+		d.wrong(rankVersion, codeUnsupportedVersion, "v %d", e.Version)
 	case len(numbers) > 0 || e.Detail == nil || text[eHash] == "" || text[ePrev] == "" || text[eType] == "":
-		d.wrong(rankRequired, MissingField, "want v, seq, ts, type, detail, prev_hash and hash")
+		d.wrong(rankRequired, codeMissingField, "want v, seq, ts, type, detail, prev_hash and hash")
 	case e.Version == 3 != (text[eKind] != "") || e.Version == 3 != (text[eWriter] != ""):
-		d.wrong(rankRequired, MissingField, "chain_kind and writer_instance_id are there from v 3 on")
+		d.wrong(rankRequired, codeMissingField, "chain_kind and writer_instance_id are there from v 3 on")
 	case !known:
-		d.wrong(rankVersion, UnsupportedVersion, "type %.80q", text[eType])
+		d.wrong(rankVersion, codeUnsupportedVersion, "type %.80q", text[eType])
 	}
 	if d.fault != nil {
 		return nil, d.fault
@@ -191,13 +191,13 @@ func (r *Recorder) Add(e *Entry) error {
 	}
 	switch {
 	case e.Seq != r.n:
-		return wrong(RecorderOrder, "seq %d comes as number %d", e.Seq, r.n)
+		return wrong(codeRecorderOrder, "seq %d comes as number %d", e.Seq, r.n)
 	case e.PrevHash != want:
-		return wrong(RecorderOrder, "prev_hash is %q; want %s", e.PrevHash, want)
+		return wrong(codeRecorderOrder, "prev_hash is %q; want %s", e.PrevHash, want)
 	case e.Hash != e.computed():
-		return wrong(RecorderHash, "seq %d: hash is %q", e.Seq, e.Hash)
+		return wrong(codeRecorderHash, "seq %d: hash is %q", e.Seq, e.Hash)
 	case r.n > 0 && (e.Session != r.last.Session || e.space() != r.last.space()):
-		return wrong(RecorderOrder, "seq %d is of another session or writer", e.Seq)
+		return wrong(codeRecorderOrder, "seq %d is of another session or writer", e.Seq)
 	}
 	r.n++
 	r.last = *e
@@ -242,7 +242,7 @@ func (d *Decoder) Seal(e *Entry) (*Seal, error) {
 		}
 		s := &Seal{Count: d.number[sCloseCount], First: d.number[sBeatSeq], Last: d.number[sCloseSeq], Signature: d.optional(sSignature), signed: e.PrevHash}
 		if s.First > s.Last || s.Count != s.Last-s.First+1 || s.Last != e.Seq-1 {
-			return nil, wrong(InvalidCheckpoint, "seq %d: %d entries from %d to %d", e.Seq, s.Count, s.First, s.Last)
+			return nil, wrong(codeInvalidCheckpoint, "seq %d: %d entries from %d to %d", e.Seq, s.Count, s.First, s.Last)
 		}
 		return s, nil
 	}
@@ -264,7 +264,7 @@ func (s *Seal) Check(c *Chain, e *Entry) error {
 	case s.Count > c.Len():
 		return wrong(Truncated, "the transcript_root counts %d receipts; there are %d", s.Count, c.Len())
 	case s.RootHash != c.Head() || s.FinalSeq != c.Seq() || s.Count != c.Len() && s.Count != c.SegmentLen() || s.Session != e.Session:
-		return wrong(RootMismatch, "%d receipts to seq %d, %q; the chain has %d to %d, %s", s.Count, s.FinalSeq, s.RootHash, c.Len(), c.Seq(), c.Head())
+		return wrong(codeRootMismatch, "%d receipts to seq %d, %q; the chain has %d to %d, %s", s.Count, s.FinalSeq, s.RootHash, c.Len(), c.Seq(), c.Head())
 	}
 	return nil
 }

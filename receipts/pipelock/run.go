@@ -22,7 +22,7 @@ func runID(nonce string) (id [16]byte) {
 func (s *runs) add(r *Receipt, first bool, prior link, n int64) error {
 	if r.RunNonce == "" {
 		if r.Control != nil {
-			return wrong(InvalidControl, "session_control without a run_nonce")
+			return wrong(codeInvalidControl, "session_control without a run_nonce")
 		}
 		return nil
 	}
@@ -34,18 +34,18 @@ func (s *runs) add(r *Receipt, first bool, prior link, n int64) error {
 	opens := r.Control != nil && r.Control.Kind == Open
 	switch {
 	case opens && known:
-		return wrong(InvalidOpen, "duplicate session_open of a run")
+		return wrong(codeInvalidOpen, "duplicate session_open of a run")
 	case closed:
-		return wrong(AfterClose, "a receipt of a run after its session_close")
+		return wrong(codeAfterClose, "a receipt of a run after its session_close")
 	case opens:
 		return s.open(r, id, first, prior)
 	case !known:
-		return wrong(RunNotOpened, "the first receipt of a run is not its session_open")
+		return wrong(codeRunNotOpened, "the first receipt of a run is not its session_open")
 	case r.Control == nil:
 		return nil
 	}
 	c := r.Control
-	code := map[string]string{Heartbeat: InvalidHeartbeat, Close: InvalidClose}[c.Kind]
+	code := map[string]string{Heartbeat: codeInvalidHeartbeat, Close: codeInvalidClose}[c.Kind]
 	switch {
 	case c.RunNonce != r.RunNonce || s.active.run != c.RunNonce || s.active.open != c.OpenNonce:
 		return wrong(code, "it is not of the run that is open")
@@ -69,25 +69,25 @@ func (s *runs) open(r *Receipt, id [16]byte, first bool, prior link) error {
 	c := r.Control
 	switch {
 	case c.RunNonce != r.RunNonce:
-		return wrong(InvalidOpen, "it opens another run than its own")
+		return wrong(codeInvalidOpen, "it opens another run than its own")
 	case c.OpenNonce == "":
-		return wrong(InvalidOpen, "open_nonce is empty")
+		return wrong(codeInvalidOpen, "open_nonce is empty")
 	case c.OpenSeq != r.Seq:
-		return wrong(InvalidOpen, "chain_open_seq is %d, chain_seq %d", c.OpenSeq, r.Seq)
+		return wrong(codeInvalidOpen, "chain_open_seq is %d, chain_seq %d", c.OpenSeq, r.Seq)
 	case first && (c.PriorHead != "" || c.PriorSeq != 0):
-		return wrong(InvalidOpen, "a first session_open names a chain before")
+		return wrong(codeInvalidOpen, "a first session_open names a chain before")
 	case first && r.PrevHash == legacyGenesis:
-		return wrong(GenesisMismatch, "a first session_open has to be bound to chain_prev_hash")
+		return wrong(codeGenesisMismatch, "a first session_open has to be bound to chain_prev_hash")
 	case first && (c.GenesisHash != c.genesis || r.PrevHash != c.genesis):
-		return wrong(GenesisMismatch, "genesis_hash is %q, chain_prev_hash %q; the session_open has %s", c.GenesisHash, r.PrevHash, c.genesis)
+		return wrong(codeGenesisMismatch, "genesis_hash is %q, chain_prev_hash %q; the session_open has %s", c.GenesisHash, r.PrevHash, c.genesis)
 	case !first && c.GenesisHash != "":
-		return wrong(InvalidOpen, "a session_open inside a chain has a genesis_hash")
+		return wrong(codeInvalidOpen, "a session_open inside a chain has a genesis_hash")
 	case !first && c.PriorHead != prior.text():
-		return wrong(InvalidOpen, "prior_chain_head is %q; the receipt before has %s", c.PriorHead, prior.text())
+		return wrong(codeInvalidOpen, "prior_chain_head is %q; the receipt before has %s", c.PriorHead, prior.text())
 	case !first && c.PriorSeq != prior.seq:
-		return wrong(InvalidOpen, "prior_chain_seq is %d; the receipt before has %d", c.PriorSeq, prior.seq)
+		return wrong(codeInvalidOpen, "prior_chain_seq is %d; the receipt before has %d", c.PriorSeq, prior.seq)
 	case len(s.known) == maxRuns:
-		return wrong(TooManyRuns, "more than %d", maxRuns)
+		return wrong(codeTooManyRuns, "more than %d", maxRuns)
 	}
 	if s.known == nil {
 		s.known = make(map[[16]byte]bool)

@@ -41,7 +41,7 @@ func unwrap(text []byte) error {
 		if json.Compact(&compact, body) == nil && string(length) == strconv.Itoa(compact.Len()) || string(length) == strconv.Itoa(len(body)) {
 			return wrong(UnknownWrapper, "a receipt with a length, which nothing signs")
 		}
-		return wrong(PaddingAttack, "it declares %.20s bytes, and has %d", length, len(body))
+		return wrong(codePaddingAttack, "it declares %.20s bytes, and has %d", length, len(body))
 	case count != nil:
 		n := 0
 		c.Reset(list, strictjson.Limits{Size: MaxReceipt, Depth: maxDepth})
@@ -53,7 +53,7 @@ func unwrap(text []byte) error {
 		if string(count) == strconv.Itoa(n) {
 			return wrong(UnknownWrapper, "receipts with their count, which nothing signs")
 		}
-		return wrong(CountMismatch, "it declares %.20s receipts, and has %d", count, n)
+		return wrong(codeCountMismatch, "it declares %.20s receipts, and has %d", count, n)
 	}
 	return nil
 }
