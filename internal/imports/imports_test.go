@@ -85,7 +85,7 @@ type rule struct {
 
 var rules = []rule{
 	{
-		of:    []string{"receipts", "receipts/dsse", "receipts/jws", "receipts/foreign", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "forge", "store", "internal/strictjson", "internal/jcs", "internal/fixture"},
+		of:    []string{"receipts", "receipts/dsse", "receipts/jws", "receipts/pipelock", "receipts/foreign", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "forge", "store", "internal/strictjson", "internal/jcs", "internal/fixture"},
 		never: []string{"os/exec", "plugin", "./sandbox", "./verifier/runner"},
 		why:   "whoever checks evidence cannot run code",
 	},
@@ -105,7 +105,7 @@ var rules = []rule{
 		why:   "attacks are for the self-test: nothing but the command carries them",
 	},
 	{
-		of:       []string{"receipts", "receipts/dsse", "receipts/jws", "receipts/foreign", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "sandbox", "sandbox/conformance"},
+		of:       []string{"receipts", "receipts/dsse", "receipts/jws", "receipts/pipelock", "receipts/foreign", "bundle", "verifier", "verifier/expression", "verifier/source", "guard", "sandbox", "sandbox/conformance"},
 		never:    []string{"net", "net/http", "crypto/tls", "golang.org/x/crypto/ssh/agent"},
 		directly: true,
 		why:      "checking works offline; dialling is the caller's, which passes it in",
@@ -116,7 +116,7 @@ var rules = []rule{
 		why:   "the formats need hashes and nothing else",
 	},
 	{
-		of:    []string{"receipts", "receipts/jws", "receipts/foreign"},
+		of:    []string{"receipts", "receipts/jws", "receipts/pipelock", "receipts/foreign"},
 		never: []string{"./bundle", "./verifier"},
 		why:   "imports point one way: verifier, bundle, receipts",
 	},
@@ -225,9 +225,10 @@ func TestDependencies(t *testing.T) {
 		"receipts/dsse":       {module + "/internal/strictjson"},
 		"receipts/jws":        {module + "/internal/strictjson"},
 		"receipts/foreign": {
-			"golang.org/x/crypto", "golang.org/x/sys", "github.com/go-jose/go-jose/v4",
-			module + "/internal/strictjson", module + "/receipts",
+			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "golang.org/x/text", "github.com/go-jose/go-jose/v4",
+			module + "/internal/strictjson", module + "/internal/jcs", module + "/receipts",
 		},
+		"receipts/pipelock": {"golang.org/x/text", module + "/internal/strictjson"},
 		"bundle": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress",
 			module + "/internal/strictjson", module + "/receipts",
@@ -241,7 +242,10 @@ func TestDependencies(t *testing.T) {
 			"github.com/google/go-github/v60", "github.com/google/go-querystring",
 			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier",
 		},
-		"guard":           {module + "/receipts/foreign", module + "/receipts/dsse", module + "/receipts/jws", module + "/internal/strictjson"},
+		"guard": {
+			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "golang.org/x/text", "github.com/go-jose/go-jose/v4",
+			module + "/internal/strictjson", module + "/internal/jcs", module + "/receipts",
+		},
 		"store": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "golang.org/x/sync", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
 			"github.com/google/go-github/v60", "github.com/google/go-querystring",

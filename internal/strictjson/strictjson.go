@@ -3,8 +3,8 @@
 //
 // [Check] accepts one JSON value and refuses everything that RFC 8259 leaves to
 // the reader: bytes that are not UTF-8, a byte order mark, lone surrogates,
-// members that occur twice or differ by case only (unless the caller tells them
-// apart), nesting and size beyond a limit.
+// members that occur twice or differ by case only, nesting and size beyond a
+// limit.
 //
 // [Marshal] and [Unmarshal] know one encoding for each value, the canonical
 // form:
@@ -20,11 +20,13 @@
 //
 // Unmarshal takes what Marshal writes and nothing else, so bytes that parse are
 // bytes that Marshal writes.
+//
+// A [Cursor] reads, with the rules of Check, text that others write in forms of their
+// own.
 package strictjson
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,7 +96,7 @@ func Check(data []byte, l Limits) error {
 	case !utf8.Valid(data):
 		return errors.New("not UTF-8")
 	}
-	s := scanner{data: data, depth: l.Depth, caseSensitive: l.CaseSensitive}
+	s := scanner{data: data, depth: l.Depth, folds: !l.CaseSensitive}
 	s.space()
 	if err := s.value(); err != nil {
 		return fmt.Errorf("byte %d: %w", s.at, err)
@@ -108,12 +110,20 @@ func Check(data []byte, l Limits) error {
 
 // A scanner walks over one JSON text. Its depth counts down.
 type scanner struct {
-	data  []byte
-	at    int
-	depth int
-
-	caseSensitive bool
+	data   []byte
+	at     int
+	depth  int
+	folds  bool     // names that differ by case only are one
+	names  [][]byte // of the members of the open objects, the outermost object's first
+	double error    // the first duplicate, where it does not end the scan
+	goesOn bool     // after a duplicate
 }
+
+// What a text is refused for, where a caller tells one from the other.
+var (
+	ErrDuplicate = errors.New("duplicate")
+	ErrDepth     = errors.New("nested too deeply")
+)
 
 var errSyntax = errors.New("not JSON")
 
@@ -134,7 +144,7 @@ func (s *scanner) value() error {
 	switch c := s.peek(); {
 	case c == '{' || c == '[':
 		if s.depth == 0 {
-			return errors.New("nested too deeply")
+			return ErrDepth
 		}
 		s.depth--
 		var err error
@@ -146,7 +156,7 @@ func (s *scanner) value() error {
 		s.depth++
 		return err
 	case c == '"':
-		_, err := s.str()
+		_, err := s.str(false)
 		return err
 	case c == '-' || c >= '0' && c <= '9':
 		return s.number()
@@ -162,43 +172,88 @@ func (s *scanner) value() error {
 
 func (s *scanner) object() error {
 	s.at++
-	seen := map[string]bool{}
-	for s.space(); s.peek() != '}'; s.space() {
-		if len(seen) > 0 {
-			if s.peek() != ',' {
-				return errSyntax
-			}
-			s.at++
-			s.space()
-		}
-		if s.peek() != '"' {
-			return errSyntax
-		}
-		name, err := s.str()
+	base, more := len(s.names), map[string]bool(nil)
+	for n := 0; ; n++ {
+		_, ok, err := s.member(n, base, &more)
 		if err != nil {
 			return err
 		}
-		// Readers that ignore case must not see two members where others see one.
-		folded := name
-		if !s.caseSensitive {
-			folded = fold(name)
+		if !ok {
+			s.names = s.names[:base]
+			return nil
 		}
-		if seen[folded] {
-			return fmt.Errorf("member %q: duplicate", name)
-		}
-		seen[folded] = true
-		s.space()
-		if s.peek() != ':' {
-			return errSyntax
-		}
-		s.at++
-		s.space()
 		if err := s.value(); err != nil {
 			return err
 		}
 	}
+}
+
+// member reads the name of the n-th member of an open object, whose names begin at
+// base, or the object's end. Names are compared one by one while they are few.
+func (s *scanner) member(n, base int, more *map[string]bool) (name []byte, ok bool, err error) {
+	s.space()
+	if s.peek() == '}' {
+		s.at++
+		return nil, false, nil
+	}
+	if n > 0 {
+		if s.peek() != ',' {
+			return nil, false, errSyntax
+		}
+		s.at++
+		s.space()
+	}
+	if s.peek() != '"' {
+		return nil, false, errSyntax
+	}
+	if name, err = s.str(true); err != nil {
+		return nil, false, err
+	}
+	// Readers that ignore case must not see two members where others see one.
+	key := name
+	if s.folds {
+		key = fold(name)
+	}
+	if s.known(key, base, more) {
+		err := fmt.Errorf("member %q: %w", name, ErrDuplicate)
+		if !s.goesOn {
+			return nil, false, err
+		}
+		if s.double == nil {
+			s.double = fmt.Errorf("byte %d: %w", s.at, err)
+		}
+	}
+	s.space()
+	if s.peek() != ':' {
+		return nil, false, errSyntax
+	}
 	s.at++
-	return nil
+	s.space()
+	return name, true, nil
+}
+
+// fewNames is how many names are compared one by one.
+const fewNames = 64
+
+// known remembers a name, and reports whether it was there.
+func (s *scanner) known(key []byte, base int, more *map[string]bool) bool {
+	if *more != nil {
+		was := (*more)[string(key)]
+		(*more)[string(key)] = true
+		return was
+	}
+	for _, name := range s.names[base:] {
+		if bytes.Equal(name, key) {
+			return true
+		}
+	}
+	if s.names = append(s.names, key); len(s.names)-base == fewNames {
+		*more = make(map[string]bool, 2*fewNames)
+		for _, name := range s.names[base:] {
+			(*more)[string(name)] = true
+		}
+	}
+	return false
 }
 
 func (s *scanner) array() error {
@@ -258,37 +313,36 @@ func (s *scanner) number() error {
 	return nil
 }
 
-// str reads a string and returns what it stands for.
-func (s *scanner) str() (string, error) {
-	from := s.at
+// str reads a string, and returns what it stands for if that is wanted.
+func (s *scanner) str(wanted bool) ([]byte, error) {
+	from := s.at + 1
 	escaped := false
 	for s.at++; ; s.at++ {
 		if s.at >= len(s.data) {
-			return "", errSyntax
+			return nil, errSyntax
 		}
 		switch c := s.data[s.at]; {
 		case c == '"':
+			text := s.data[from:s.at:s.at]
 			s.at++
-			text := s.data[from:s.at]
-			if !escaped {
-				return string(text[1 : len(text)-1]), nil
+			if escaped && wanted {
+				text = s.unescape(text)
 			}
-			var name string
-			if err := json.Unmarshal(text, &name); err != nil {
-				return "", errSyntax
-			}
-			return name, nil
+			return text, nil
 		case c < 0x20:
-			return "", errSyntax
+			return nil, errSyntax
 		case c == '\\':
 			escaped = true
 			s.at++
 			if s.peek() != 'u' {
-				continue // json.Unmarshal judges the letter
+				if strings.IndexByte(`"\/bfnrt`, s.peek()) < 0 || s.at >= len(s.data) {
+					return nil, errSyntax
+				}
+				continue
 			}
 			unit, ok := s.unit(s.at + 1)
 			if !ok {
-				return "", errSyntax
+				return nil, errSyntax
 			}
 			s.at += 4
 			if unit < 0xd800 || unit > 0xdfff {
@@ -296,10 +350,41 @@ func (s *scanner) str() (string, error) {
 			}
 			low, ok := s.unit(s.at + 3)
 			if unit > 0xdbff || !ok || !bytes.HasPrefix(s.data[s.at+1:], []byte(`\u`)) || low < 0xdc00 || low > 0xdfff {
-				return "", errors.New("lone surrogate")
+				return nil, errors.New("lone surrogate")
 			}
 			s.at += 6
 		}
+	}
+}
+
+// unescape returns what a string stands for that str has read.
+func (s *scanner) unescape(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 {
+			return append(out, text...)
+		}
+		out = append(out, text[:i]...)
+		c := text[i+1]
+		text = text[i+2:]
+		if at := strings.IndexByte("bfnrt", c); at >= 0 {
+			out = append(out, "\b\f\n\r\t"[at])
+			continue
+		}
+		if c != 'u' {
+			out = append(out, c)
+			continue
+		}
+		four := scanner{data: text}
+		r, _ := four.unit(0)
+		text = text[4:]
+		if r >= 0xd800 && r <= 0xdbff {
+			low, _ := four.unit(6)
+			r = 0x10000 + (r-0xd800)<<10 + low - 0xdc00
+			text = text[6:]
+		}
+		out = utf8.AppendRune(out, rune(r))
 	}
 }
 
@@ -319,16 +404,11 @@ func (s *scanner) unit(at int) (u int, ok bool) {
 }
 
 // fold maps names that differ by Unicode case only to one name.
-func fold(name string) string {
-	ascii := true
-	for i := range len(name) {
-		if c := name[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
-			ascii = false
-			break
+func fold(name []byte) []byte {
+	for _, c := range name {
+		if c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
+			return bytes.ToLower(bytes.ToUpper(name))
 		}
 	}
-	if ascii {
-		return name
-	}
-	return strings.ToLower(strings.ToUpper(name))
+	return name
 }

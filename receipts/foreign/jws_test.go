@@ -86,14 +86,6 @@ func tryJWS(t testing.TB, o JWSOptions, token string, b Binding) (Verification, 
 	return v, err
 }
 
-func codes(v Verification) string {
-	var list []string
-	for _, violation := range v.Violations {
-		list = append(list, violation.Code)
-	}
-	return strings.Join(list, " ")
-}
-
 const hs256 = `{"alg":"HS256","typ":"JWT"}`
 
 // TestJWSBehaviour has what another project's adapter for such tokens is held to, J1 to
@@ -127,7 +119,7 @@ func TestJWSBehaviour(t *testing.T) {
 		"J12 no arg_hash":     {macToken(macKey, hs256, claims(`,"tool_name":"shell"`)), Binding{Tool: "shell", ArgHash: hash}, "no-arg-hash", binding, No},
 	} {
 		v := verifyJWS(t, macOptions(), test.token, test.binding)
-		if codes(v) != test.codes || test.answer(&v) != test.want || v.Trusted() {
+		if codes(&v) != test.codes || test.answer(&v) != test.want || v.Trusted() {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -141,7 +133,7 @@ func TestJWSBehaviour(t *testing.T) {
 	}
 	// And who takes the public key of an adapter for a secret signs nothing for it.
 	forged := macToken([]byte(pemOf(t, edPublic())), hs256, claims(""))
-	if v := verifyJWS(t, edOptions(), forged, Binding{}); v.Signature != No || codes(v) != "algorithm-not-allowed not-read" {
+	if v := verifyJWS(t, edOptions(), forged, Binding{}); v.Signature != No || codes(&v) != "algorithm-not-allowed not-read" {
 		t.Errorf("J4: %+v", v)
 	}
 	// J10: there is no option that lets another tool's receipt pass.
@@ -307,7 +299,7 @@ func TestJWSClaims(t *testing.T) {
 			test.change(&o)
 		}
 		v := verifyJWS(t, o, edToken(`{"alg":"EdDSA"}`, test.payload), Binding{})
-		if codes(v) != test.codes || test.answer(&v) != test.want || v.Trusted() != (test.codes == "") {
+		if codes(&v) != test.codes || test.answer(&v) != test.want || v.Trusted() != (test.codes == "") {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -319,7 +311,7 @@ func TestJWSLimits(t *testing.T) {
 	o := edOptions()
 	o.Chain, o.Head = true, "sha256:00"
 	v := verifyJWS(t, o, edToken(`{"alg":"EdDSA"}`, claims(`,"tool_name":"shell"`)), Binding{Target: "https://a.example", Allowed: true})
-	if v.Signature != Yes || v.Trust != Yes || v.Binding != No || v.Decision != No || v.Chain != No || v.End != No || codes(v) != "no-target no-decision no-chain no-end" {
+	if v.Signature != Yes || v.Trust != Yes || v.Binding != No || v.Decision != No || v.Chain != No || v.End != No || codes(&v) != "no-target no-decision no-chain no-end" {
 		t.Errorf("%+v", v)
 	}
 	// A tool that nobody asks about is said, and is no answer.
@@ -332,7 +324,7 @@ func TestJWSLimits(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	v = verifyJWS(t, edOptions(), edToken(`{"alg":"EdDSA"}`, claims(`,"tool_name":["shell"]`)), Binding{Tool: "shell"})
-	if v.Binding != No || codes(v) != "bad-claim" {
+	if v.Binding != No || codes(&v) != "bad-claim" {
 		t.Errorf("%+v", v)
 	}
 	// Nothing that no known key has signed is read: what was asked stays unproven.
@@ -340,7 +332,7 @@ func TestJWSLimits(t *testing.T) {
 	v = verifyJWS(t, o, edToken(`{"alg":"EdDSA"}`, claims(`,"tool_name":"shell"`)), Binding{Tool: "shell", Allowed: true})
 	want := Verification{Adapter: "jws", Form: "compact", Signature: Unproven, Trust: Unproven, Binding: Unproven,
 		Decision: Unproven, Freshness: Unproven, Chain: Unproven, End: Unproven, Violations: v.Violations}
-	if fmt.Sprint(v) != fmt.Sprint(want) || codes(v) != "no-key not-read" {
+	if fmt.Sprint(v) != fmt.Sprint(want) || codes(&v) != "no-key not-read" {
 		t.Errorf("%+v", v)
 	}
 }
@@ -372,7 +364,7 @@ func TestJWSKeys(t *testing.T) {
 		o := edOptions()
 		o.Keys = test.keys
 		v := verifyJWS(t, o, edToken(test.header, claims("")), Binding{})
-		if codes(v) != test.codes || v.Signature != test.sig || v.Trusted() != (test.sig == Yes) {
+		if codes(&v) != test.codes || v.Signature != test.sig || v.Trusted() != (test.sig == Yes) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -447,15 +439,15 @@ func TestJWSSeen(t *testing.T) {
 	if v := verifyJWS(t, o, token, Binding{Tool: "shell"}); !v.Trusted() {
 		t.Errorf("%+v", v)
 	}
-	if v := verifyJWS(t, o, token, Binding{Tool: "shell"}); v.Freshness != No || codes(v) != "seen-before" {
+	if v := verifyJWS(t, o, token, Binding{Tool: "shell"}); v.Freshness != No || codes(&v) != "seen-before" {
 		t.Errorf("%+v", v)
 	}
 	// It is the name that counts, not the bytes: another signature changes nothing.
-	if v := verifyJWS(t, o, edToken(`{"alg":"EdDSA","x5t":"a"}`, claims(`,"jti":"1"`)), Binding{}); codes(v) != "seen-before" {
+	if v := verifyJWS(t, o, edToken(`{"alg":"EdDSA","x5t":"a"}`, claims(`,"jti":"1"`)), Binding{}); codes(&v) != "seen-before" {
 		t.Errorf("%+v", v)
 	}
 	for payload, want := range map[string]string{claims(""): "no-id", claims(`,"jti":""`): "bad-claim", claims(`,"jti":1`): "bad-claim", claims(`,"jti":"2"`): ""} {
-		if v := verifyJWS(t, o, edToken(`{"alg":"EdDSA"}`, payload), Binding{}); codes(v) != want || v.Trusted() != (want == "") {
+		if v := verifyJWS(t, o, edToken(`{"alg":"EdDSA"}`, payload), Binding{}); codes(&v) != want || v.Trusted() != (want == "") {
 			t.Errorf("%s: %+v", payload, v)
 		}
 	}
