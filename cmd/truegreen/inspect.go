@@ -201,10 +201,12 @@ func printResult(w io.Writer, s verifier.Step) {
 				cut = fmt.Sprintf(", %d kept", out.s.Kept)
 			}
 			fmt.Fprintf(w, "        %-9s %d bytes%s  %s\n", out.name, out.s.Bytes, cut, out.s.Digest)
+			writeCovered(w, out.name, out.s.Covered)
 		}
 	}
 	for _, f := range s.Result.Files {
 		fmt.Fprintf(w, "        %-9s %d bytes  %s\n", oneLine(string(f.Name)), f.Size, f.Digest)
+		writeCovered(w, oneLine(string(f.Name)), f.Covered)
 	}
 	for _, n := range s.Result.Notes {
 		fmt.Fprintf(w, "        %s: %s\n", oneLine(n.Name), oneLine(string(n.Value)))
@@ -215,4 +217,23 @@ func printResult(w io.Writer, s verifier.Step) {
 			fmt.Fprintf(w, "        image     %s %s\n", oneLine(i.Image), oneLine(i.ImageDigest))
 		}
 	}
+}
+
+// writeCovered says which secrets are covered in what a call put out.
+func writeCovered(w io.Writer, name string, c *receipts.Covered) {
+	if c == nil {
+		return
+	}
+	noun := "secrets"
+	if c.Count == 1 {
+		noun = "secret"
+	}
+	var places []string
+	for _, s := range c.Spans {
+		places = append(places, fmt.Sprintf("%s at %d", oneLine(s.Rule), s.At))
+	}
+	if int64(len(places)) < c.Count {
+		places = append(places, "…")
+	}
+	fmt.Fprintf(w, "        covered   %d %s in %s: %s\n", c.Count, noun, name, strings.Join(places, ", "))
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"io"
+	"strings"
 
 	"github.com/truegreen-dev/truegreen/guard"
 	"github.com/truegreen-dev/truegreen/receipts"
@@ -24,7 +25,7 @@ func (c *coverer) end() (*receipts.Covered, error) {
 	if c.Count() == 0 {
 		return nil, nil
 	}
-	rules, err := receipts.ParseDigest(guard.Digest())
+	rules, err := receipts.ParseDigest(strings.TrimPrefix(c.Digest(), "sha256:"))
 	if err != nil {
 		return nil, err
 	}
