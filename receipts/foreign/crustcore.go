@@ -57,10 +57,10 @@ type crustcore struct {
 //     ToolCallCompleted frame of its task and job, as [receipts.Join] has it, and no two the
 //     same. The codes are the names of package receipts in kebab-case. Seq counts frames, or
 //     receipts where the detail says so.
-//   - End: the log ends with the head that [Rules.Head] names, or where that is not known
-//     with a terminal event; and the receipts as Minted says, where it is given. No MAC covers
-//     a terminal event, nor any frame: who can write the log can write another. The head
-//     alone excludes that, and without it Uncovered has the frames.
+//   - End: the log ends with the head that [Rules.Head] names; or, where that is not known,
+//     with a terminal event, and the receipts as Minted says. A terminal event alone proves
+//     nothing: no MAC covers it, nor any frame, and who can write the log can write another.
+//     The head excludes that, and without it Uncovered has the frames.
 //   - Binding: tool and arguments of the last receipt, by their hashes. There is no target.
 //   - Decision: a receipt says that a call was completed, and never that it was allowed.
 //   - Freshness: the time of the last frame. A log is told from others by its head.
@@ -296,8 +296,10 @@ func (r *crustcoreRun) end(log *receipts.LogReader) {
 		j.EndProof = "expected-head"
 	case log.Frames() == 0 || !r.final.Terminal():
 		j.find(&j.End, Unproven, "end-unproven", "no terminal event is the last, and the head is not known")
+	case r.minted == nil:
+		j.find(&j.End, Unproven, "end-unproven", "the terminal event is no proof: nobody has signed it, and the head is not known")
 	default:
-		j.EndProof = "terminal-event"
+		j.EndProof = "minted-receipts"
 	}
 	if j.End != Yes {
 		j.EndProof = ""

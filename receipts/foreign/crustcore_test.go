@@ -155,14 +155,9 @@ func TestCrustcoreLogs(t *testing.T) {
 	if len(vec.Single) != 8 || len(vec.Logs) != 4 || len(vec.Tampers) != 36 {
 		t.Fatalf("%d, %d and %d logs", len(vec.Single), len(vec.Logs), len(vec.Tampers))
 	}
-	terminal := map[string]bool{"TaskCompleted": true, "TaskFailed": true, "TaskKilled": true}
 	for _, log := range slices.Concat(vec.Single, vec.Logs) {
 		v := verify(t, newCrustcore(t, CrustcoreOptions{}), log.File, Binding{})
-		want := Unproven
-		if n := len(log.Decoded); n > 0 && terminal[log.Decoded[n-1].Kind] {
-			want = Yes
-		}
-		if log.Verify.Status != "Intact" || v.Chain != Yes || v.End != want || v.Head != hex.EncodeToString(log.Head) || v.Signature != Unproven || v.Trusted() {
+		if log.Verify.Status != "Intact" || v.Chain != Yes || v.End != Unproven || v.Head != hex.EncodeToString(log.Head) || v.Signature != Unproven || v.Trusted() {
 			t.Errorf("%s: %+v", log.Name, v)
 		}
 		head := newCrustcore(t, CrustcoreOptions{Rules: Rules{Head: hex.EncodeToString(log.Head)}})
@@ -333,6 +328,7 @@ func TestCrustcoreRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	all := &CrustcoreMinted{3, list[2].ChainHash()}
 	for _, c := range []struct {
 		name  string
 		o     CrustcoreOptions
@@ -340,20 +336,21 @@ func TestCrustcoreRules(t *testing.T) {
 		b     Binding
 		codes string
 	}{
-		{"records", CrustcoreOptions{Key: key}, log, Binding{Tool: "test", ArgHash: args}, ""},
-		{"other tool", CrustcoreOptions{Key: key}, log, Binding{Tool: "tes"}, "tool-mismatch"},
-		{"other arguments", CrustcoreOptions{Key: key}, log, Binding{ArgHash: "sha256:" + sumOf(nil)}, "arg-hash-mismatch"},
-		{"a target", CrustcoreOptions{Key: key}, log, Binding{Target: "x"}, "no-target"},
-		{"allowed", CrustcoreOptions{Key: key}, log, Binding{Allowed: true}, "not-allowed"},
-		{"no key", CrustcoreOptions{}, log, Binding{}, "no-key no-key"},
-		{"other key", CrustcoreOptions{Key: Key{Secret: make([]byte, 32)}}, log, Binding{}, "bad-mac"},
-		{"no receipts", CrustcoreOptions{Key: key, Receipts: []receipts.Receipt{}}, log, Binding{Tool: "test", ArgHash: args}, "no-receipt no-receipt no-tool no-arg-hash"},
+		{"records", CrustcoreOptions{Key: key, Minted: all}, log, Binding{Tool: "test", ArgHash: args}, ""},
+		{"other tool", CrustcoreOptions{Key: key, Minted: all}, log, Binding{Tool: "tes"}, "tool-mismatch"},
+		{"other arguments", CrustcoreOptions{Key: key, Minted: all}, log, Binding{ArgHash: "sha256:" + sumOf(nil)}, "arg-hash-mismatch"},
+		{"a target", CrustcoreOptions{Key: key, Minted: all}, log, Binding{Target: "x"}, "no-target"},
+		{"allowed", CrustcoreOptions{Key: key, Minted: all}, log, Binding{Allowed: true}, "not-allowed"},
+		{"no key", CrustcoreOptions{Minted: all}, log, Binding{}, "no-key no-key"},
+		{"other key", CrustcoreOptions{Key: Key{Secret: make([]byte, 32)}}, log, Binding{}, "bad-mac end-unproven"},
+		{"no receipts", CrustcoreOptions{Key: key, Receipts: []receipts.Receipt{}}, log, Binding{Tool: "test", ArgHash: args}, "no-receipt no-receipt end-unproven no-tool no-arg-hash"},
+		{"an end that nobody signed", CrustcoreOptions{Key: key}, log, Binding{}, "end-unproven"},
 		{"records of other calls", CrustcoreOptions{Key: key}, moved.Bytes(), Binding{}, "no-frame-at-seq not-reached"},
 		{"no end", CrustcoreOptions{Key: key}, logOf(t, list, true), Binding{}, "end-unproven"},
 		{"cut", CrustcoreOptions{Key: key}, log[:len(log)-1], Binding{}, "truncated not-reached"},
 		{"cut, a new end", CrustcoreOptions{Key: key, Minted: &CrustcoreMinted{3, list[2].ChainHash()}}, logOf(t, list[:2], true, receipts.TaskCompleted), Binding{}, "end-truncated"},
-		{"young", CrustcoreOptions{Key: key, Rules: Rules{MaxAge: time.Hour}}, log, Binding{}, ""},
-		{"old", CrustcoreOptions{Key: key, Rules: Rules{MaxAge: time.Hour, Now: clock(day.AddDate(0, 0, 1))}}, log, Binding{}, "too-old"},
+		{"young", CrustcoreOptions{Key: key, Minted: all, Rules: Rules{MaxAge: time.Hour}}, log, Binding{}, ""},
+		{"old", CrustcoreOptions{Key: key, Minted: all, Rules: Rules{MaxAge: time.Hour, Now: clock(day.AddDate(0, 0, 1))}}, log, Binding{}, "too-old"},
 	} {
 		v := verify(t, newCrustcore(t, c.o), c.log, c.b)
 		if codes(&v) != c.codes || v.Trusted() != (c.codes == "") {
@@ -381,7 +378,10 @@ func TestCrustcoreRules(t *testing.T) {
 		t.Errorf("after the end of the context: %v", err)
 	}
 	// No byte of a log can change without a trace.
-	a := newCrustcore(t, CrustcoreOptions{Key: key})
+	a := newCrustcore(t, CrustcoreOptions{Key: key, Minted: all})
+	if v := verify(t, a, log, Binding{}); !v.Trusted() {
+		t.Fatalf("%+v", v)
+	}
 	for i := range log {
 		changed := bytes.Clone(log)
 		changed[i] ^= 1
