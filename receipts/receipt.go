@@ -86,3 +86,25 @@ func ParseRecord(b []byte) (Receipt, error) {
 	copy(r.MAC[:], b)
 	return r, nil
 }
+
+// ParseRecords reads records that follow each other, at most max of them.
+func ParseRecords(b []byte, max int) ([]Receipt, error) {
+	var list []Receipt
+	for len(b) > 0 {
+		if len(list) == max {
+			return nil, fmt.Errorf("receipt records: more than %d", max)
+		}
+		size := len(b)
+		if size >= bodyMin+macSize {
+			if n := binary.LittleEndian.Uint32(b[144:148]); n <= MaxArtifacts {
+				size = min(size, bodyMin+macSize+32*int(n))
+			}
+		}
+		r, err := ParseRecord(b[:size])
+		if err != nil {
+			return nil, fmt.Errorf("receipt %d: %w", len(list), err)
+		}
+		list, b = append(list, r), b[size:]
+	}
+	return list, nil
+}

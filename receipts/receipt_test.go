@@ -257,3 +257,33 @@ func TestResumeChain(t *testing.T) {
 		t.Error("resumed without an authenticator")
 	}
 }
+
+// TestParseRecords: records that follow each other parse as they do one by one, and
+// nothing is left over.
+func TestParseRecords(t *testing.T) {
+	t.Parallel()
+	r := sampleRun(t)
+	run, err := r.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for i := range run.Receipts {
+		text = run.Receipts[i].AppendRecord(text)
+	}
+	if got, err := ParseRecords(text, 2); err != nil || !reflect.DeepEqual(got, run.Receipts) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := ParseRecords(nil, 0); err != nil || got != nil {
+		t.Errorf("nothing: %v, %v", got, err)
+	}
+	if got, err := ParseRecords(text, 1); err == nil || got != nil {
+		t.Errorf("more than there may be: %v", got)
+	}
+	for n := 1; n < len(text); n++ {
+		whole := n == len(run.Receipts[0].AppendRecord(nil))
+		if got, err := ParseRecords(text[:n], 2); (err == nil) != whole || (got == nil) == whole {
+			t.Errorf("%d bytes: %v, %v", n, got, err)
+		}
+	}
+}

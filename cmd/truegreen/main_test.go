@@ -297,7 +297,7 @@ func TestScriptNames(t *testing.T) {
 		t.Fatalf("scripts: %v, %v", scripts, err)
 	}
 	topics := []string{
-		"run", "verify", "inspect", "extract", "prove", "export", "reproduce", "key", "trust", "gate", "policy", "waiver", "store", "init", "hook", "demo", "doctor", "selftest",
+		"run", "verify", "inspect", "extract", "prove", "export", "reproduce", "key", "trust", "gate", "policy", "waiver", "store", "receipt", "guard", "init", "hook", "demo", "doctor", "selftest",
 		"version", "help", "completion", "usage", "output",
 	}
 	for _, s := range scripts {
