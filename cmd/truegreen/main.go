@@ -113,7 +113,7 @@ Every exit code but 0 comes with the reasons; docs/reasons.md explains each.`,
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.runCommand(), a.verifyCommand(), a.inspectCommand(), a.extractCommand(), a.proveCommand(), a.exportCommand(), a.reproduceCommand(), a.gateCommand(), a.ciCommand(),
-		a.initCommand(), a.hookCommand(), a.keyCommand(), a.trustCommand(), a.policyCommand(), a.waiverCommand(), a.storeCommand(), a.receiptCommand(), a.doctorCommand(), a.demoCommand(),
+		a.initCommand(), a.hookCommand(), a.keyCommand(), a.trustCommand(), a.policyCommand(), a.waiverCommand(), a.storeCommand(), a.receiptCommand(), a.guardCommand(), a.doctorCommand(), a.demoCommand(),
 		a.selftestCommand(), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

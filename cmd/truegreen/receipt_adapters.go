@@ -51,6 +51,9 @@ var receiptAdapters = []receiptAdapter{
 	},
 }
 
+// carries reports whether receipts of the format have room for something.
+func (a *receiptAdapter) carries(what string) bool { return slices.Contains(a.Carries, what) }
+
 // findAdapter returns what is known about a format.
 func findAdapter(name string) (*receiptAdapter, error) {
 	var names []string
