@@ -24,7 +24,7 @@ import (
 
 var docPages = []string{
 	"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/badge.md", "docs/configuration.md", "docs/elsewhere.md", "docs/evidence.md",
-	"docs/format.md", "docs/gate.md", "docs/guard.md", "docs/hook.md", "docs/reasons.md", "docs/recipes.md", "docs/report.md", "docs/sandbox.md", "docs/threat-model.md", "docs/trust.md", "docs/verify-by-hand.md",
+	"docs/format.md", "docs/gate.md", "docs/guard.md", "docs/hook.md", "docs/reasons.md", "docs/receipts.md", "docs/recipes.md", "docs/report.md", "docs/sandbox.md", "docs/threat-model.md", "docs/trust.md", "docs/verify-by-hand.md",
 }
 
 var (

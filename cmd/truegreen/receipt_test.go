@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -116,4 +117,50 @@ func runReceipt(t *testing.T, args ...string) (int, string) {
 		t.Fatal(err)
 	}
 	return 0, string(out)
+}
+
+// TestDocReceipts: the page's table of formats is the command's.
+func TestDocReceipts(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/receipts.md")
+	if err != nil {
+		t.Skipf("the source is not here: %v", err)
+	}
+	for _, a := range receiptAdapters {
+		row := regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\| [^|]+ \\| " + strings.Join(a.Carries, ", ") + " \\|$")
+		if !row.Match(page) {
+			t.Errorf("no line %s", row)
+		}
+	}
+	if got := strings.Count(string(page), "\n| `"); got != 1+len(receiptAdapters) { // and the heading
+		t.Errorf("%d formats, want %d", got-1, len(receiptAdapters))
+	}
+	dir := os.Getenv("TRUEGREEN_VECTORS")
+	if dir == "" {
+		t.Skip("TRUEGREEN_VECTORS is not set: the example is not compared")
+	}
+	const key = "4655a7e605c12ebb00a46037881c33c5bca5eb74b45a02e8e7261a7ff5a21678"
+	log := filepath.Join(dir, "pipelock", "derived", "g1-prefix-no-close.jsonl")
+	exit, out := runReceipt(t, "receipt", "verify", log, "--adapter", "pipelock", "--chain", "--key", key)
+	if exit != 3 || !strings.Contains(string(page), "--key pipelock.pub\n"+out+"```") {
+		t.Errorf("exit code %d, and the page does not have\n%s", exit, out)
+	}
+}
+
+// TestDocGuard: the example of the page says what the command says.
+func TestDocGuard(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/guard.md")
+	if err != nil {
+		t.Skipf("the source is not here: %v", err)
+	}
+	m := regexp.MustCompile(`(?s)\$ printf '([^']*)' \| truegreen guard\n(.*?)` + "```").FindSubmatch(page)
+	if m == nil {
+		t.Fatal("no example")
+	}
+	cmd := exec.Command("truegreen", "guard")
+	cmd.Stdin = strings.NewReader(strings.ReplaceAll(string(m[1]), `\n`, "\n"))
+	if out, _ := cmd.Output(); string(out) != string(m[2]) {
+		t.Errorf("%s\nwant %s", out, m[2])
+	}
 }
