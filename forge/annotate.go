@@ -82,7 +82,8 @@ func (p *Page) Annotations() []Annotation {
 				if f.claimed {
 					title = "claimed, not attested: " + title
 				}
-				errors.add(Annotation{Path: at.path, Line: at.line, Title: title, Message: message(t.String(), block(f.Report.Excerpt(t), 12))})
+				lines, _ := f.printed(t, 12)
+				errors.add(Annotation{Path: at.path, Line: at.line, Title: title, Message: message(t.String(), lines)})
 			}
 		}
 		if !f.Report.Sound() {

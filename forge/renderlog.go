@@ -56,8 +56,11 @@ func (f *facts) log(b *strings.Builder, say func(string, ...any), token string) 
 	for _, group := range f.failures() {
 		for _, t := range group.tests[:min(len(group.tests), logged.names)] {
 			say("  %s: %s", group.title, t)
-			if lines := block(f.Report.Excerpt(t), logged.lines); len(lines) > 0 && excerpts > 0 {
+			if lines, kinds := f.printed(t, logged.lines); len(lines) > 0 && excerpts > 0 {
 				excerpts--
+				if len(kinds) > 0 {
+					say("  %s", screened(kinds))
+				}
 				fmt.Fprintf(b, "::stop-commands::%s\n", token)
 				for _, l := range lines {
 					fmt.Fprintf(b, "      %s\n", l)

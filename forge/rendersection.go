@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/truegreen-dev/truegreen/guard"
 	"github.com/truegreen-dev/truegreen/internal/lazy"
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/verifier"
@@ -157,13 +158,15 @@ func (f *facts) failing(w *writer, d detail) {
 		}
 		w.paragraph("**%s%s: %s**", group.title, f.label(), plural(len(group.tests), "test", "tests"))
 		var plainNames []string
+		var kinds []guard.Family
 		for _, t := range group.tests[:min(len(group.tests), d.names)] {
-			lines := block(f.Report.Excerpt(t), d.lines)
+			lines, found := f.printed(t, d.lines)
 			if excerpts == 0 || len(lines) == 0 {
 				plainNames = append(plainNames, code(t.String()))
 				continue
 			}
 			excerpts--
+			kinds = append(kinds, found...)
 			summary := htmlCode(t.String())
 			at, ok := f.place(t)
 			if ok {
@@ -172,6 +175,9 @@ func (f *facts) failing(w *writer, d detail) {
 			w.details(summary+": "+htmlCode(cut(at.said(lines), maxSaid)), fenced("text", lines))
 		}
 		listed(w, plainNames, len(group.tests)-min(len(group.tests), d.names))
+		if len(kinds) > 0 {
+			w.paragraph("%s", screened(kinds))
+		}
 	}
 }
 

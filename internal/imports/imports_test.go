@@ -240,7 +240,8 @@ func TestDependencies(t *testing.T) {
 		"forge": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
 			"github.com/google/go-github/v60", "github.com/google/go-querystring",
-			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier",
+			"golang.org/x/text", "github.com/go-jose/go-jose/v4", // by what the guard knows of receipts
+			module + "/internal/strictjson", module + "/internal/jcs", module + "/internal/lazy", module + "/receipts", module + "/guard", module + "/bundle", module + "/verifier",
 		},
 		"guard": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "golang.org/x/text", "github.com/go-jose/go-jose/v4",
@@ -250,7 +251,8 @@ func TestDependencies(t *testing.T) {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "golang.org/x/sync", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
 			"github.com/google/go-github/v60", "github.com/google/go-querystring",
 			"oras.land/oras-go/v2", "github.com/opencontainers/go-digest", "github.com/opencontainers/image-spec",
-			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier", module + "/forge",
+			"golang.org/x/text", "github.com/go-jose/go-jose/v4",
+			module + "/internal/strictjson", module + "/internal/jcs", module + "/internal/lazy", module + "/receipts", module + "/guard", module + "/bundle", module + "/verifier", module + "/forge",
 		},
 		"verifier/source": {"golang.org/x/mod"},
 		"verifier/expression": {
