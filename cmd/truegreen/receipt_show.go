@@ -62,11 +62,8 @@ func (a *app) receiptHead(verdict string, v *foreign.Verification) string {
 		return a.color("33", "UNPROVEN"+firstReason(v))
 	}
 	at := ""
-	for _, x := range v.Violations {
-		if x.Seq != nil {
-			at = fmt.Sprintf(" at seq %d", *x.Seq)
-		}
-		break
+	if len(v.Violations) > 0 && v.Violations[0].Seq != nil {
+		at = fmt.Sprintf(" at seq %d", *v.Violations[0].Seq)
 	}
 	return a.color("31", "INVALID"+at+firstReason(v))
 }
