@@ -20,18 +20,27 @@ var screen = sync.OnceValue(func() *guard.Guard {
 	return g
 })
 
+// shownAsText are the kinds that a page makes harmless by itself: [OneLine] writes them
+// out, so that a reviewer sees what the test printed. It often is what the test is about.
+var shownAsText = []guard.Family{guard.TerminalControl, guard.WorkflowCommand, guard.Unclassified}
+
 // printed returns the last lines of what a failed test printed, without what would act
-// on whoever is shown it, and which kinds of that there were.
+// on whoever is shown it, and which kinds of that were in these lines' text.
 func (f *facts) printed(t verifier.TestName, lines int) ([]string, []guard.Family) {
 	text := f.Report.Excerpt(t)
 	r, err := screen().Scan(context.Background(), guard.Result{Content: []byte(text), ToolName: "test"})
-	switch {
-	case err != nil: // it is too large to be looked at, and no excerpt is
+	if err != nil { // it is too large to be looked at, and no excerpt is
 		return nil, nil
-	case r.Action == guard.ActionPass || r.Sanitized == nil:
+	}
+	kinds := slices.DeleteFunc(slices.Clone(r.Families), func(k guard.Family) bool { return slices.Contains(shownAsText, k) })
+	if len(kinds) == 0 {
 		return block(text, lines), nil
 	}
-	return block(*r.Sanitized, lines), r.Families
+	shown := block(*r.Sanitized, lines)
+	if !slices.ContainsFunc(shown, func(l string) bool { return strings.Contains(l, guard.Placeholder) }) {
+		return shown, nil // it was in what is not shown
+	}
+	return shown, kinds
 }
 
 // screened is the sentence about what was left out.

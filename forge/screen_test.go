@@ -53,5 +53,17 @@ func TestScreened(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
+	for name, said := range map[string]string{"an escape": "got \x1b[2K\x1b[1Gleft", "a command": "want\n::error file=a.go::left", "a zero byte": "got \x00left"} {
+		for view, text := range views(page(said)) {
+			if !strings.Contains(text, "left") || strings.Contains(text, "REDACTED") || strings.Contains(text, "Left out") {
+				t.Errorf("%s: %s, which the page writes out, is taken away: %s", view, name, text)
+			}
+		}
+	}
+	for view, text := range views(page(order + strings.Repeat("\n    and so on", 80))) {
+		if strings.Contains(text, "previous instructions") || strings.Contains(text, "Left out") {
+			t.Errorf("%s speaks of what is in none of its lines: %s", view, text)
+		}
+	}
 	harmless(t, spoiled(t, order).Comment("marker"))
 }
