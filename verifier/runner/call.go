@@ -406,10 +406,11 @@ func (j *job) execute(ctx context.Context, number uint64, args *receipts.Args, s
 		spec.Stdout, spec.Stderr = &hidden[0], &hidden[1]
 	}
 	if j.o.Progress != nil && args.Tool == receipts.ToolTest {
-		streams[0] = newCoverer(io.MultiWriter(out, &lineWriter{emit: func(line []byte) {
-			j.o.Progress(Event{Step: args.Tool, Detail: runLabel(args), Output: line})
-		}}))
-		spec.Stdout = streams[0]
+		// A line is shown when it is whole. What is recorded waits for more, as a secret
+		// can go on.
+		spec.Stdout = io.MultiWriter(streams[0], &lineWriter{emit: func(line []byte) {
+			j.o.Progress(Event{Step: args.Tool, Detail: runLabel(args), Output: coverLine(line)})
+		}})
 	}
 	var files []receipts.File
 	var notes []receipts.Note

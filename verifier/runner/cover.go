@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"io"
 	"strings"
 
@@ -35,6 +36,17 @@ func (c *coverer) end() (*receipts.Covered, error) {
 		covered.Spans = append(covered.Spans, receipts.Span{At: r.Offset, Bytes: int64(r.Length), Rule: r.Rule})
 	}
 	return covered, nil
+}
+
+// coverLine returns a line with its secrets covered.
+func coverLine(line []byte) []byte {
+	var b bytes.Buffer
+	c := newCoverer(&b)
+	c.Write(line)
+	if c.Close() != nil { // a buffer takes everything
+		return nil
+	}
+	return b.Bytes()
 }
 
 // redacted counts the outputs of a call out of which a secret was taken, or in which
