@@ -176,6 +176,9 @@ func (f *receiptFlags) adapter(now func() time.Time) (foreign.Adapter, error) {
 	if f.maxAge < 0 || f.skew < 0 {
 		return nil, usage("--max-age and --skew are not negative")
 	}
+	if f.skew == 0 {
+		rules.Skew = 1 // none at all: zero is the default of the rules
+	}
 	keys, err := readReceiptKeys(f.keys)
 	if err != nil {
 		return nil, err

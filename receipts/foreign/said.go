@@ -31,6 +31,8 @@ const (
 // Or the bytes were no receipt at all: {"malformed": {"code": "not-json", "detail": "",
 // "line": 1}}, where detail and line can be absent. That is a [MalformedError].
 //
+// The answer of a violation, where it is absent, is the worst one.
+//
 // An answer that contradicts itself or the question is an error: a yes to what was not
 // asked (freshness excepted), a reason where all is yes or none where it is not, a
 // signature over no receipt, a yes for another tool or target than the caller's. A
@@ -80,6 +82,11 @@ func (j *judgment) consistent(r *Rules, b Binding) error {
 	for _, q := range j.Answers() {
 		if q.Answer == Yes && unasked[q.Question] {
 			return fmt.Errorf("%s: yes, and nobody asked", q.Question)
+		}
+	}
+	for _, x := range j.Violations {
+		if x.Answer < Unproven || x.Answer > j.Worst() {
+			return fmt.Errorf("%s: a reason for %s, and the worst answer is %s", x.Code, x.Answer, j.Worst())
 		}
 	}
 	switch {
@@ -224,8 +231,12 @@ func (s *said) verification(v *jcs.Value) (out Verification) {
 		out.Uncovered = append(out.Uncovered, text)
 	}
 	for _, e := range s.list(v, "violations", maxViolations) {
-		s.known(&e, "code detail seq")
-		out.Violations = append(out.Violations, Violation{s.code(&e), s.optional(&e, "detail"), s.number(&e, "seq")})
+		s.known(&e, "code detail seq answer")
+		x := Violation{s.code(&e), s.optional(&e, "detail"), s.number(&e, "seq"), s.answer(&e, "answer")}
+		if x.Answer == NotAsked {
+			x.Answer = out.Worst()
+		}
+		out.Violations = append(out.Violations, x)
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func TestSaidRefused(t *testing.T) {
 		`{"signature": "yes", "trust": "yes", "receipts": 1, "chain": "yes"}`:                                       "nobody asked",
 		`{"signature": "yes", "trust": "yes", "receipts": 1, "end": "yes"}`:                                         "nobody asked",
 		`{"signature": "yes", "trust": "no", "receipts": 1}`:                                                        "0 reasons",
-		`{"signature": "yes", "trust": "yes", "receipts": 1, "violations": [{"code": "x"}]}`:                        "1 reasons",
+		`{"signature": "yes", "trust": "yes", "receipts": 1, "violations": [{"code": "x"}]}`:                        "a reason for yes",
 		`{"signature": "no", "trust": "yes", "violations": [{"code": "A b"}]}`:                                      "small letters",
 		`{"signature": "no", "trust": "yes", "violations": [{"code": "a", "x": 1}]}`:                                "unknown member",
 		`{"signature": "no", "trust": "yes", "violations": [{"code": "a", "seq": 1.5}]}`:                            "whole number",
@@ -86,6 +86,7 @@ func TestSaidRefused(t *testing.T) {
 		`{"signature": "yes", "trust": "yes", "receipts": 1, "binding": "yes", "tool": "write", "target": "inbox"}`: `the tool is "write"`,
 		`{"signature": "yes", "trust": "yes", "receipts": 1, "binding": "yes", "tool": "read"}`:                     `the target is ""`,
 		`{"malformed": {"code": "x"}, "signature": "yes"}`:                                                          "unknown member",
+		`{"signature": "unproven", "trust": "yes", "violations": [{"code": "a", "answer": "no"}]}`:                  "a reason for no",
 		`{"malformed": {}}`:   "code",
 		`{"malformed": true}`: "want an object",
 		`{"signature": "yes", "trust": "yes", "receipts": 1, "uncovered": [1]}`:                                         "want strings",
@@ -112,6 +113,20 @@ func TestSaidMalformed(t *testing.T) {
 	var bad *MalformedError
 	if !errors.As(err, &bad) || err.Error() != "exec: line 3: not-json: why" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestReason: what keeps a receipt unproven is not named as what makes it wrong.
+func TestReason(t *testing.T) {
+	t.Parallel()
+	v, err := ParseSaid("exec", []byte(`{"signature": "no", "trust": "unproven",
+		"violations": [{"code": "no-key", "answer": "unproven"}, {"code": "bad-signature", "answer": "no"}]}`), saidRules, Binding{})
+	if x, ok := v.Reason(); err != nil || !ok || x.Code != "bad-signature" {
+		t.Errorf("%v: %v", err, x)
+	}
+	v = Verification{}
+	if x, ok := v.Reason(); ok {
+		t.Errorf("%v", x)
 	}
 }
 
