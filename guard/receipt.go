@@ -50,13 +50,14 @@ func verify(ctx context.Context, a foreign.Adapter, r *Result) (out Receipt) {
 }
 
 func refuse(adapter, code, reason string) Receipt {
-	return Receipt{Adapter: adapter, Reason: reason, Violations: []foreign.Violation{{Code: code, Detail: reason}}}
+	return Receipt{Adapter: adapter, Reason: reason, Violations: []foreign.Violation{{Code: code, Detail: reason, Answer: foreign.No}}}
 }
 
-// untrustedReason names the first violation, or the worst answer if there is none.
+// untrustedReason names the first violation that is as bad as the worst answer, or that
+// answer if there is none.
 func untrustedReason(v *foreign.Verification) string {
-	if len(v.Violations) > 0 {
-		return v.Violations[0].String()
+	if x, ok := v.Reason(); ok {
+		return x.String()
 	}
 	for _, a := range v.Answers() {
 		if a.Answer == v.Worst() {

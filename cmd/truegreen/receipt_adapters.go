@@ -15,6 +15,7 @@ import (
 	"github.com/truegreen-dev/truegreen/receipts/foreign"
 	"github.com/truegreen-dev/truegreen/receipts/jws"
 	"github.com/truegreen-dev/truegreen/receipts/pipelock"
+	"github.com/truegreen-dev/truegreen/verifier/runner"
 )
 
 // A receiptAdapter is what the command line knows about a format of receipts.
@@ -49,6 +50,10 @@ var receiptAdapters = []receiptAdapter{
 		"crustcore", "CrustCore event logs with their receipts", []string{"tool", "arguments", "time", "chain", "end"},
 		[]string{"expect-head", "expect-count", "expect-last", "receipts", "secret"}, makeCrustcore,
 	},
+	{
+		runner.ReceiptProgramName, "what a program of yours knows, in a sandbox: exec:/path/to/program", []string{"tool", "arguments", "target", "decision", "time", "chain", "end"},
+		[]string{"chain", "expect-head"}, makeProgram,
+	},
 }
 
 // carries reports whether receipts of the format have room for something.
@@ -56,6 +61,12 @@ func (a *receiptAdapter) carries(what string) bool { return slices.Contains(a.Ca
 
 // findAdapter returns what is known about a format.
 func findAdapter(name string) (*receiptAdapter, error) {
+	format, program, has := strings.Cut(name, ":")
+	if has && format == runner.ReceiptProgramName && program != "" {
+		name = format
+	} else if name == runner.ReceiptProgramName {
+		return nil, usage("--adapter exec: want the program, too: exec:/path/to/program")
+	}
 	var names []string
 	for i := range receiptAdapters {
 		if receiptAdapters[i].Name == name {
@@ -110,8 +121,8 @@ func (f *receiptFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.skew, "skew", foreign.DefaultSkew, "how far clocks may differ")
 	flags.StringVar(&f.seen, "seen", "", "a folder that remembers receipts, so that none counts twice")
 	flags.StringVar(&f.at, "at", "", "the time that it is taken to be, as 2006-01-02T15:04:05Z (default: now)")
-	flags.BoolVar(&f.chain, "chain", false, "pipelock, acta: the file is a chain of receipts, one a line: ask for its order and its end")
-	flags.StringVar(&f.head, "expect-head", "", "pipelock, acta, crustcore: the hash of the last receipt, or frame, which proves the end")
+	flags.BoolVar(&f.chain, "chain", false, "pipelock, acta, exec: the file is a chain of receipts, one a line: ask for its order and its end")
+	flags.StringVar(&f.head, "expect-head", "", "pipelock, acta, crustcore, exec: the hash of the last receipt, or frame, which proves the end")
 	flags.Int64Var(&f.seq, "expect-seq", -1, "pipelock: the chain_seq of the last receipt, which proves the end")
 	flags.StringArrayVar(&f.endorse, "endorsement", nil, "pipelock: a file with the old key's word for a new one; repeatable")
 	flags.StringVar(&f.session, "session", "", "pipelock: the session that the chain has to have opened")
@@ -164,6 +175,9 @@ func (f *receiptFlags) adapter(now func() time.Time) (foreign.Adapter, error) {
 	}
 	if f.maxAge < 0 || f.skew < 0 {
 		return nil, usage("--max-age and --skew are not negative")
+	}
+	if f.skew == 0 {
+		rules.Skew = 1 // none at all: zero is the default of the rules
 	}
 	keys, err := readReceiptKeys(f.keys)
 	if err != nil {
@@ -271,6 +285,11 @@ func makeJWS(f *receiptFlags, r foreign.Rules, keys []foreign.Key) (foreign.Adap
 
 func makeActa(_ *receiptFlags, r foreign.Rules, keys []foreign.Key) (foreign.Adapter, error) {
 	return foreign.NewActa(foreign.ActaOptions{Rules: r, Keys: keys})
+}
+
+func makeProgram(f *receiptFlags, r foreign.Rules, keys []foreign.Key) (foreign.Adapter, error) {
+	_, path, _ := strings.Cut(f.name, ":")
+	return runner.NewReceiptProgram(runner.ReceiptProgramOptions{Rules: r, Keys: keys, Path: path})
 }
 
 func makeDSSE(f *receiptFlags, r foreign.Rules, keys []foreign.Key) (foreign.Adapter, error) {

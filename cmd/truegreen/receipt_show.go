@@ -62,17 +62,18 @@ func (a *app) receiptHead(verdict string, v *foreign.Verification) string {
 		return a.color("33", "UNPROVEN"+firstReason(v))
 	}
 	at := ""
-	if len(v.Violations) > 0 && v.Violations[0].Seq != nil {
-		at = fmt.Sprintf(" at seq %d", *v.Violations[0].Seq)
+	if x, ok := v.Reason(); ok && x.Seq != nil {
+		at = fmt.Sprintf(" at seq %d", *x.Seq)
 	}
 	return a.color("31", "INVALID"+at+firstReason(v))
 }
 
 func firstReason(v *foreign.Verification) string {
-	if len(v.Violations) == 0 {
+	x, ok := v.Reason()
+	if !ok {
 		return ""
 	}
-	return ": " + oneLine(withDetail(v.Violations[0].Code, v.Violations[0].Detail))
+	return ": " + oneLine(withDetail(x.Code, x.Detail))
 }
 
 func withDetail(code, detail string) string {

@@ -106,6 +106,28 @@ func TestReceiptPipelock(t *testing.T) {
 	}
 }
 
+// TestReceiptReason: of a chain that is changed, and has no key of the caller's, the first
+// line says what is wrong, and not what is missing.
+func TestReceiptReason(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("TRUEGREEN_VECTORS")
+	if dir == "" {
+		t.Skip("TRUEGREEN_VECTORS is not set")
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "pipelock", "derived", "g1-prefix-no-close.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "org:conformance-test", "org:conformance-tess", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exit, out := runReceipt(t, "receipt", "verify", path, "--adapter", "pipelock", "--chain")
+	if exit != 4 || !strings.HasPrefix(out, "INVALID at seq 0: signature-invalid: ") {
+		t.Errorf("exit code %d: %s", exit, out)
+	}
+}
+
 func runReceipt(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	out, err := exec.Command("truegreen", args...).Output()

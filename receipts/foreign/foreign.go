@@ -153,6 +153,21 @@ func (v *Verification) Worst() Answer {
 	return worst
 }
 
+// Reason returns the first violation that makes the verification as bad as it is, else
+// the first, and whether there is one: what keeps it unproven is no reason for a no.
+func (v *Verification) Reason() (Violation, bool) {
+	if len(v.Violations) == 0 {
+		return Violation{}, false
+	}
+	worst := v.Worst()
+	for _, x := range v.Violations {
+		if x.Answer == worst {
+			return x, true
+		}
+	}
+	return v.Violations[0], true
+}
+
 // Trusted reports whether every answer that was asked for is yes. A zero verification
 // is not trusted.
 func (v *Verification) Trusted() bool {
@@ -164,6 +179,7 @@ type Violation struct {
 	Code   string `json:"code"`             // in kebab-case; stable
 	Detail string `json:"detail,omitempty"` // what was found, and what was wanted
 	Seq    *int64 `json:"seq,omitempty"`    // of the receipt in its chain, from 0; nil: none by itself
+	Answer Answer `json:"answer"`           // the best that the answer can be with it: unproven or no
 }
 
 func (v Violation) String() string {

@@ -16,7 +16,7 @@ type judgment struct{ Verification }
 // find says why an answer, which is one of j's, is not yes.
 func (j *judgment) find(answer *Answer, is Answer, code, format string, args ...any) {
 	*answer = max(*answer, is)
-	j.Violations = append(j.Violations, Violation{Code: code, Detail: fmt.Sprintf(format, args...)})
+	j.Violations = append(j.Violations, Violation{Code: code, Detail: fmt.Sprintf(format, args...), Answer: is})
 }
 
 // at puts the place in a chain to what is found from the given one on.

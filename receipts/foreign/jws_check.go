@@ -22,7 +22,7 @@ type jwsCheck struct {
 // set makes an answer what it is at least, and says why.
 func (c *jwsCheck) set(to *Answer, a Answer, code, format string, args ...any) {
 	*to = max(*to, a)
-	c.v.Violations = append(c.v.Violations, Violation{Code: code, Detail: fmt.Sprintf(format, args...)})
+	c.v.Violations = append(c.v.Violations, Violation{Code: code, Detail: fmt.Sprintf(format, args...), Answer: a})
 }
 
 // ask makes an answer yes, until something is found that speaks against it.

@@ -51,7 +51,7 @@ func (p *pipelockReading) say(answer *Answer, a Answer, seq int64, code, format 
 		return
 	}
 	p.codes[code] = true
-	v := Violation{Code: code, Detail: fmt.Sprintf(format, args...)}
+	v := Violation{Code: code, Detail: fmt.Sprintf(format, args...), Answer: a}
 	if seq >= 0 {
 		v.Seq = &seq
 	}
