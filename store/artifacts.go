@@ -53,9 +53,9 @@ func (s *artifacts) List(ctx context.Context) ([]Candidate, error) {
 }
 
 func (s *artifacts) Open(ctx context.Context, c Candidate) (*Evidence, error) {
-	ctx, done := context.WithTimeout(ctx, openTime)
+	ctx, done := context.WithTimeout(ctx, OpenTime)
 	defer done()
-	zip, err := download(s.temp, func(to *os.File) error {
+	zip, err := Download(s.temp, func(to *os.File) error {
 		return s.client.Download(ctx, c.at.(forge.Artifact), "", MaxBundle+1<<20, to)
 	})
 	if err != nil {

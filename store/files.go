@@ -27,7 +27,7 @@ func (s files) List(context.Context) ([]Candidate, error) {
 	}
 	var list []Candidate
 	for _, e := range entries {
-		if e.Type().IsRegular() && (strings.HasSuffix(e.Name(), bundleSuffix) || strings.HasSuffix(e.Name(), waiverSuffix)) {
+		if e.Type().IsRegular() && (strings.HasSuffix(e.Name(), BundleSuffix) || strings.HasSuffix(e.Name(), waiverSuffix)) {
 			list = append(list, fileCandidate(filepath.Join(s.path, e.Name())))
 		}
 	}
@@ -48,7 +48,7 @@ func OpenFile(path string) (*Evidence, error) {
 	if err != nil || strings.HasSuffix(path, waiverSuffix) {
 		return e, err
 	}
-	begin := strings.TrimSuffix(path, bundleSuffix)
+	begin := strings.TrimSuffix(path, BundleSuffix)
 	for _, suffix := range sidecarSuffixes {
 		text, err := readFile(begin+suffix, MaxSidecar)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -3,10 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
-
-	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/truegreen-dev/truegreen/forge"
 )
@@ -16,11 +13,10 @@ import (
 type Options struct {
 	// Forge returns a client for a repository on GitHub.
 	Forge func(repository string) (*forge.Client, error)
-	// Credential returns what the user has for a registry; nil: nothing for any.
-	Credential auth.CredentialFunc
-	Transport  http.RoundTripper // to registries: http.DefaultTransport
-	UserAgent  string
-	Temp       string // folder for downloads: os.TempDir
+	// Registry opens what refers to an image in a registry, which package oci knows, and
+	// this one does not: what it needs would make every start of a program slower.
+	Registry func(Place) (Store, error)
+	Temp     string // folder for downloads: os.TempDir
 }
 
 // Open opens a place. Nothing is asked yet.
@@ -41,13 +37,16 @@ func Open(p Place, o Options) (Store, error) {
 		}
 		return &artifacts{p, client, o.Temp}, nil
 	case OCI:
-		return newRegistry(p, o)
+		if o.Registry == nil {
+			return nil, errors.New("no client for registries")
+		}
+		return o.Registry(p)
 	}
 	return nil, fmt.Errorf("place of kind %q", p.Kind)
 }
 
-// download opens what get writes, in a file that goes with the evidence.
-func download(temp string, get func(*os.File) error) (_ *Evidence, err error) {
+// Download opens what get writes, in a file that goes with the evidence.
+func Download(temp string, get func(*os.File) error) (_ *Evidence, err error) {
 	f, err := os.CreateTemp(temp, "truegreen-evidence-*")
 	if err != nil {
 		return nil, err

@@ -3,13 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	reference "oras.land/oras-go/v2/registry"
 
 	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
@@ -52,7 +48,9 @@ func (p Place) String() string {
 var (
 	repositoryName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$`)
 	objectID       = lazy.Regexp(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	sha256Digest   = lazy.Regexp(`^sha256:[0-9a-f]{64}$`)
+	// A name in a registry, as the distribution specification has it, behind a host.
+	registryName = lazy.Regexp(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+$`)
+	sha256Digest = lazy.Regexp(`^sha256:[0-9a-f]{64}$`)
 )
 
 // Parse reads the name of a place, in the form that String writes. What is none of
@@ -90,8 +88,7 @@ func parse(name string) (Place, error) {
 		return p, nil
 	case OCI:
 		repo, digest, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "@")
-		ref, err := reference.ParseReference(repo)
-		if !strings.HasPrefix(rest, "//") || err != nil || ref.Reference != "" || !sha256Digest().MatchString(digest) {
+		if !strings.HasPrefix(rest, "//") || len(repo) > 512 || !registryName().MatchString(repo) || !sha256Digest().MatchString(digest) {
 			return Place{}, errors.New("want oci://HOST/NAME@sha256:HEX")
 		}
 		return Place{Kind: OCI, Repository: repo, Digest: digest}, nil
@@ -111,13 +108,4 @@ func isRepository(s string) bool {
 // could take for something else.
 func isTag(s string) bool {
 	return s != "" && len(s) <= 255 && s != "." && s != ".." && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) })
-}
-
-// isLoopback reports whether a host is this machine, which needs no TLS.
-func isLoopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }

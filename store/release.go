@@ -34,7 +34,7 @@ func (s *release) List(ctx context.Context) ([]Candidate, error) {
 	}
 	var list []Candidate
 	for _, a := range assets {
-		begin, isBundle := strings.CutSuffix(a.Name, bundleSuffix)
+		begin, isBundle := strings.CutSuffix(a.Name, BundleSuffix)
 		isWaiver := strings.HasSuffix(a.Name, waiverSuffix)
 		if !isBundle && !isWaiver {
 			continue
@@ -51,7 +51,7 @@ func (s *release) List(ctx context.Context) ([]Candidate, error) {
 }
 
 func (s *release) Open(ctx context.Context, c Candidate) (*Evidence, error) {
-	ctx, done := context.WithTimeout(ctx, openTime)
+	ctx, done := context.WithTimeout(ctx, OpenTime)
 	defer done()
 	f, limit := c.at.(releaseFile), int64(MaxBundle)
 	if c.Waiver {
@@ -65,7 +65,7 @@ func (s *release) Open(ctx context.Context, c Candidate) (*Evidence, error) {
 		}
 		sidecars = append(sidecars, Sidecar{a.Name, b.Bytes()})
 	}
-	e, err := download(s.temp, func(to *os.File) error { return s.client.DownloadAsset(ctx, f.file, limit, to) })
+	e, err := Download(s.temp, func(to *os.File) error { return s.client.DownloadAsset(ctx, f.file, limit, to) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, ofForge(err))
 	}

@@ -63,8 +63,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/truegreen-dev/truegreen/internal/lazy"
 )
 
 // Limits on what a place hands over.
@@ -76,9 +74,10 @@ const (
 	MaxManifest   = 64 << 10
 )
 
+// How long places are asked.
 const (
-	listTime = 2 * time.Minute
-	openTime = 30 * time.Minute
+	ListTime = 2 * time.Minute
+	OpenTime = 30 * time.Minute
 )
 
 // A Store is a place where bundles live.
@@ -98,6 +97,15 @@ type Candidate struct {
 	at any // what the store needs to open it
 }
 
+// NewCandidate returns a candidate of another store than those here, which finds what at
+// is again with [Candidate.At].
+func NewCandidate(name, digest string, at any) Candidate {
+	return Candidate{Name: name, Digest: digest, at: at}
+}
+
+// At returns what the store that listed c needs to open it.
+func (c Candidate) At() any { return c.at }
+
 // Evidence is an opened candidate: the bytes of a bundle or a waiver.
 type Evidence struct {
 	io.ReaderAt
@@ -115,6 +123,17 @@ func (e *Evidence) Close() error {
 	return e.close()
 }
 
+// OnClose has f run when e is closed, after what is done then anyway.
+func (e *Evidence) OnClose(f func() error) {
+	before := e.close
+	e.close = func() error {
+		if before == nil {
+			return f()
+		}
+		return errors.Join(before(), f())
+	}
+}
+
 // A Sidecar is the signature that came with a bundle.
 type Sidecar struct {
 	Name  string // NAME.oidc, NAME.sig
@@ -130,17 +149,14 @@ var (
 	ErrTooLarge = errors.New("it is larger than the limit")
 )
 
-const (
-	bundleSuffix = ".tar.zst"
-	waiverSuffix = ".waiver"
-)
+// BundleSuffix ends the names of bundles.
+const BundleSuffix = ".tar.zst"
+
+const waiverSuffix = ".waiver"
 
 var sidecarSuffixes = [...]string{".oidc", ".sig"}
 
-// fileName is what a file in a registry may be called: one name, without folders, that
-// means the same on every system.
-var fileName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
-
-func unsafe(format string, args ...any) error {
+// Unsafe is [ErrUnsafe] with what is wrong.
+func Unsafe(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrUnsafe, fmt.Errorf(format, args...))
 }

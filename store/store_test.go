@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -151,5 +152,55 @@ func TestArtifacts(t *testing.T) {
 				t.Errorf("got %v, %v; want %v", got, err, c.is)
 			}
 		})
+	}
+}
+
+// all opens what is in a place, and returns the contents by their names.
+func all(t *testing.T, p Place, o Options) (map[string]string, error) {
+	t.Helper()
+	s, err := Open(p, o)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.List(t.Context())
+	if err != nil {
+		return nil, err
+	}
+	got := map[string]string{}
+	var errs []error
+	for _, c := range list {
+		e, err := s.Open(t.Context(), c)
+		if err != nil {
+			if e != nil {
+				t.Errorf("%s: evidence beside %v", c.Name, err)
+			}
+			errs = append(errs, err)
+			continue
+		}
+		text, err := io.ReadAll(io.NewSectionReader(e, 0, e.Size))
+		if err != nil {
+			t.Error(err)
+		}
+		content := string(text)
+		for _, s := range e.Sidecars {
+			content += "|" + s.Name + "=" + string(s.Bytes)
+		}
+		got[c.Name] = content
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if o.Temp != "" {
+		if left, err := os.ReadDir(o.Temp); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
+	return got, errors.Join(errs...)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

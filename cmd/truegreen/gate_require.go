@@ -29,9 +29,9 @@ type requirements struct {
 
 // compileRequirements finds the program and has it compile the expressions.
 func compileRequirements(sources []string) (verifier.Requirements, error) {
-	program, err := findCEL()
+	program, err := findProgram(celProgram)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("require: %s evaluates expressions, and %w", celProgram, err)
 	}
 	r := &requirements{program, sources}
 	compiled, err := r.ask(nil)
@@ -44,9 +44,9 @@ func compileRequirements(sources []string) (verifier.Requirements, error) {
 	return r, nil
 }
 
-// findCEL looks beside this program, and then on the PATH.
-func findCEL() (string, error) {
-	name := celProgram
+// findProgram looks for a program of ours beside this one, and then on the PATH.
+func findProgram(program string) (string, error) {
+	name := program
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
@@ -55,9 +55,9 @@ func findCEL() (string, error) {
 			return path, nil
 		}
 	}
-	path, err := exec.LookPath(celProgram)
+	path, err := exec.LookPath(program)
 	if err != nil {
-		return "", fmt.Errorf("require: %s evaluates expressions, and is neither beside truegreen nor on the PATH: go install github.com/truegreen-dev/truegreen/cmd/%[1]s@latest", celProgram)
+		return "", fmt.Errorf("is neither beside truegreen nor on the PATH: go install github.com/truegreen-dev/truegreen/cmd/%s@latest", program)
 	}
 	return path, nil
 }

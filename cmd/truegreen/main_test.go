@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/truegreen-dev/truegreen/sandbox"
 	"github.com/truegreen-dev/truegreen/sandbox/conformance"
+	"github.com/truegreen-dev/truegreen/store/oci"
 	"github.com/truegreen-dev/truegreen/verifier/expression"
 )
 
@@ -37,6 +39,7 @@ func TestMain(m *testing.M) {
 var (
 	programs = map[string]func(){
 		"truegreen":     main,
+		"truegreen-oci": func() { os.Exit(oci.Serve(context.Background(), os.Stdin, os.Stdout, nil)) },
 		"truegreen-cel": func() { os.Exit(expression.Serve(os.Stdin, os.Stdout)) },
 	}
 	commands = map[string]func(*testscript.TestScript, bool, []string){}

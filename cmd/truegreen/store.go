@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/credentials"
 
 	"github.com/truegreen-dev/truegreen/forge"
 	"github.com/truegreen-dev/truegreen/store"
@@ -76,10 +74,11 @@ func (a *app) storePut(ctx context.Context, path, name string) error {
 	if err != nil {
 		return usage("%v", err)
 	}
-	c, err := store.Put(ctx, place, a.storeOptions(""), path)
+	if place.Kind != store.OCI {
+		return usage("%s: bundles are not put there by truegreen", place)
+	}
+	c, err := a.registry(place, "").put(ctx, path)
 	switch {
-	case errors.Is(err, store.ErrNoPut):
-		return usage("%v", err)
 	case err != nil:
 		return placeError(place, err)
 	case a.json:
@@ -111,22 +110,20 @@ func (a *app) storeList(ctx context.Context, names []string) error {
 
 // storeOptions are what places on a network are opened with.
 func (a *app) storeOptions(temp string) store.Options {
-	o := store.Options{Temp: temp, UserAgent: "truegreen/" + version()}
+	o := store.Options{Temp: temp, Registry: func(p store.Place) (store.Store, error) { return a.registry(p, temp), nil }}
 	o.Forge = func(repository string) (*forge.Client, error) {
 		job := forge.Job{
 			Server: cmp.Or(a.getenv("GITHUB_SERVER_URL"), "https://github.com"), API: cmp.Or(a.getenv("GITHUB_API_URL"), "https://api.github.com"), Repository: repository,
 		}
-		return forge.NewClient(job, forge.Options{Token: cmp.Or(a.getenv("GITHUB_TOKEN"), a.getenv("GH_TOKEN")), UserAgent: o.UserAgent})
-	}
-	o.Credential = func(ctx context.Context, host string) (auth.Credential, error) {
-		logins, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
-		if err != nil {
-			return auth.EmptyCredential, fmt.Errorf("the configuration of docker: %w", err)
-		}
-		return credentials.Credential(logins)(ctx, host)
+		return forge.NewClient(job, forge.Options{Token: cmp.Or(a.getenv("GITHUB_TOKEN"), a.getenv("GH_TOKEN")), UserAgent: userAgent()})
 	}
 	return o
 }
+
+// userAgent is how this program introduces itself.
+func userAgent() string { return "truegreen/" + version() }
+
+func (a *app) registry(p store.Place, temp string) *registry { return &registry{p, temp, userAgent()} }
 
 // problemCode is the reason for what is wrong with one candidate, "" if it is the place
 // that something is wrong with.

@@ -1,4 +1,4 @@
-package store
+package oci
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	digests "github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/truegreen-dev/truegreen/store"
 )
 
 // ErrNoPut says that bundles are put into this place by something else.
@@ -22,55 +24,55 @@ var ErrNoPut = errors.New("bundles are not put there by truegreen")
 // Put puts a bundle, with the sidecars beside it, into a registry, where it refers to
 // the image of the place, which has to be there. It returns the name of what it has
 // made: the same for the same bytes.
-func Put(ctx context.Context, p Place, o Options, path string) (Candidate, error) {
-	if p.Kind != OCI {
-		return Candidate{}, fmt.Errorf("%s: %w", p, ErrNoPut)
+func Put(ctx context.Context, p store.Place, o Options, path string) (store.Candidate, error) {
+	if p.Kind != store.OCI {
+		return store.Candidate{}, fmt.Errorf("%s: %w", p, ErrNoPut)
 	}
 	s, err := newRegistry(p, o)
 	if err != nil {
-		return Candidate{}, err
+		return store.Candidate{}, err
 	}
-	ctx, done := context.WithTimeout(ctx, openTime)
+	ctx, done := context.WithTimeout(ctx, store.OpenTime)
 	defer done()
 	c, err := s.put(ctx, path)
 	if err != nil {
-		return Candidate{}, fmt.Errorf("%s: %w", p, err)
+		return store.Candidate{}, fmt.Errorf("%s: %w", p, err)
 	}
 	return c, nil
 }
 
-func (s *registry) put(ctx context.Context, path string) (Candidate, error) {
+func (s *registry) put(ctx context.Context, path string) (store.Candidate, error) {
 	name := filepath.Base(path)
-	if !strings.HasSuffix(name, bundleSuffix) || !fileName().MatchString(name) {
-		return Candidate{}, fmt.Errorf("%s: want the name NAME%s", name, bundleSuffix)
+	if !strings.HasSuffix(name, store.BundleSuffix) || !fileName().MatchString(name) {
+		return store.Candidate{}, fmt.Errorf("%s: want the name NAME%s", name, store.BundleSuffix)
 	}
-	e, err := OpenFile(path)
+	e, err := store.OpenFile(path)
 	if err != nil {
-		return Candidate{}, err
+		return store.Candidate{}, err
 	}
 	defer e.Close()
-	if e.Size > MaxBundle {
-		return Candidate{}, fmt.Errorf("%s: %w: %d bytes, of at most %d", path, ErrTooLarge, e.Size, int64(MaxBundle))
+	if e.Size > store.MaxBundle {
+		return store.Candidate{}, fmt.Errorf("%s: %w: %d bytes, of at most %d", path, store.ErrTooLarge, e.Size, int64(store.MaxBundle))
 	}
 	image, err := s.repo.Manifests().Resolve(ctx, s.place.Digest)
 	if err != nil {
-		return Candidate{}, fmt.Errorf("look up the image: %w", err)
+		return store.Candidate{}, fmt.Errorf("look up the image: %w", err)
 	}
 	bundle, err := s.push(ctx, BundleType, name, e, e.Size)
 	if err != nil {
-		return Candidate{}, err
+		return store.Candidate{}, err
 	}
 	layers := []ocispec.Descriptor{bundle}
 	for _, beside := range e.Sidecars {
 		d, err := s.push(ctx, SidecarType, beside.Name, bytes.NewReader(beside.Bytes), int64(len(beside.Bytes)))
 		if err != nil {
-			return Candidate{}, err
+			return store.Candidate{}, err
 		}
 		layers = append(layers, d)
 	}
 	config := ocispec.DescriptorEmptyJSON
 	if err := s.blob(ctx, config, bytes.NewReader(config.Data)); err != nil {
-		return Candidate{}, err
+		return store.Candidate{}, err
 	}
 	config.Data = nil
 	m := ocispec.Manifest{
@@ -79,16 +81,16 @@ func (s *registry) put(ctx context.Context, path string) (Candidate, error) {
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		return Candidate{}, err
+		return store.Candidate{}, err
 	}
 	if _, _, err := parseManifest(text, s.place.Digest); err != nil { // what is put can be got
-		return Candidate{}, err
+		return store.Candidate{}, err
 	}
 	d := ocispec.Descriptor{MediaType: m.MediaType, ArtifactType: EvidenceType, Digest: digests.FromBytes(text), Size: int64(len(text))}
 	if err := s.repo.Manifests().Push(ctx, d, bytes.NewReader(text)); err != nil {
-		return Candidate{}, fmt.Errorf("push the manifest: %w", err)
+		return store.Candidate{}, fmt.Errorf("push the manifest: %w", err)
 	}
-	return Candidate{Name: fmt.Sprintf("oci://%s@%s", s.place.Repository, d.Digest), Digest: string(d.Digest), at: d}, nil
+	return store.NewCandidate(fmt.Sprintf("oci://%s@%s", s.place.Repository, d.Digest), string(d.Digest), d), nil
 }
 
 // push puts a file there as a layer.

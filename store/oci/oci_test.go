@@ -1,4 +1,4 @@
-package store
+package oci
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/truegreen-dev/truegreen/internal/registrytest"
+	"github.com/truegreen-dev/truegreen/store"
 )
 
 // A placed registry is one with an image, and the place that is asked about.
@@ -31,8 +32,8 @@ func newPlaced(t *testing.T) *placed {
 	return &placed{s, s.Image(), Options{Temp: t.TempDir()}}
 }
 
-func (p *placed) place() Place {
-	return Place{Kind: OCI, Repository: p.Host() + "/" + registrytest.Name, Digest: p.image}
+func (p *placed) place() store.Place {
+	return store.Place{Kind: store.OCI, Repository: p.Host() + "/" + registrytest.Name, Digest: p.image}
 }
 
 // manifest is one of ours, that edit has changed.
@@ -50,7 +51,7 @@ func (p *placed) manifest(edit func(map[string]any)) string {
 }
 
 // all opens what is in a place, and returns the contents by their names.
-func all(t *testing.T, p Place, o Options) (map[string]string, error) {
+func all(t *testing.T, p store.Place, o Options) (map[string]string, error) {
 	t.Helper()
 	s, err := Open(p, o)
 	if err != nil {
@@ -140,7 +141,7 @@ func TestPut(t *testing.T) {
 	if _, err := Put(t.Context(), place, p.o, path); err == nil || !strings.Contains(err.Error(), "look up the image") {
 		t.Errorf("no such image: %v", err)
 	}
-	if _, err := Put(t.Context(), Place{Kind: Path, Path: "x"}, p.o, path); !errors.Is(err, ErrNoPut) {
+	if _, err := Put(t.Context(), store.Place{Kind: store.Path, Path: "x"}, p.o, path); !errors.Is(err, ErrNoPut) {
 		t.Errorf("into a folder: %v", err)
 	}
 	write(t, filepath.Join(filepath.Dir(path), "e.txt"), "bundle")
@@ -175,25 +176,27 @@ func TestHostileManifest(t *testing.T) {
 		"another subject": {func(m map[string]any) {
 			// Which the list does not show: the registry says that it refers to the image.
 			m["subject"] = registrytest.Descriptor{Digest: registrytest.Digest(nil)}
-		}, ErrUnsafe},
-		"no layer":            {layers(), ErrUnsafe},
-		"two bundles":         {layers(good, layer(BundleType, "f.tar.zst", "a bundle")), ErrUnsafe},
-		"a sidecar alone":     {layers(layer(SidecarType, "e.sig", "a signature")), ErrUnsafe},
-		"another's sidecar":   {layers(good, layer(SidecarType, "f.sig", "a signature")), ErrUnsafe},
-		"a sidecar twice":     {layers(good, layer(SidecarType, "e.sig", "a signature"), layer(SidecarType, "e.sig", "a bundle")), ErrUnsafe},
-		"a folder":            {layers(layer(BundleType, "../e.tar.zst", "a bundle")), ErrUnsafe},
-		"no name":             {layers(layer(BundleType, "", "a bundle")), ErrUnsafe},
-		"another kind":        {layers(good, layer("text/plain", "e.txt", "a bundle")), ErrUnsafe},
-		"md5":                 {layers(registrytest.Descriptor{MediaType: BundleType, Digest: "md5:00", Size: 1, Annotations: good.Annotations}), ErrUnsafe},
-		"negative size":       {layers(sized(good, -1)), ErrUnsafe},
-		"huge bundle":         {layers(sized(good, MaxBundle+1)), ErrTooLarge},
-		"huge sidecar":        {layers(good, sized(layer(SidecarType, "e.sig", "a signature"), MaxSidecar+1)), ErrTooLarge},
-		"huge manifest":       {func(m map[string]any) { m["annotations"] = map[string]string{"x": strings.Repeat("x", MaxManifest)} }, ErrTooLarge},
-		"an image index":      {func(m map[string]any) { m["mediaType"] = "application/vnd.oci.image.index.v1+json" }, ErrUnsafe},
-		"version 1":           {func(m map[string]any) { m["schemaVersion"] = 1 }, ErrUnsafe},
-		"nested without end":  {func(m map[string]any) { m["x"] = nested(100) }, ErrUnsafe},
-		"in two spellings":    {func(m map[string]any) { m["Layers"] = []any{good} }, ErrUnsafe},
-		"layers of no object": {layers("x"), ErrUnsafe},
+		}, store.ErrUnsafe},
+		"no layer":          {layers(), store.ErrUnsafe},
+		"two bundles":       {layers(good, layer(BundleType, "f.tar.zst", "a bundle")), store.ErrUnsafe},
+		"a sidecar alone":   {layers(layer(SidecarType, "e.sig", "a signature")), store.ErrUnsafe},
+		"another's sidecar": {layers(good, layer(SidecarType, "f.sig", "a signature")), store.ErrUnsafe},
+		"a sidecar twice":   {layers(good, layer(SidecarType, "e.sig", "a signature"), layer(SidecarType, "e.sig", "a bundle")), store.ErrUnsafe},
+		"a folder":          {layers(layer(BundleType, "../e.tar.zst", "a bundle")), store.ErrUnsafe},
+		"no name":           {layers(layer(BundleType, "", "a bundle")), store.ErrUnsafe},
+		"another kind":      {layers(good, layer("text/plain", "e.txt", "a bundle")), store.ErrUnsafe},
+		"md5":               {layers(registrytest.Descriptor{MediaType: BundleType, Digest: "md5:00", Size: 1, Annotations: good.Annotations}), store.ErrUnsafe},
+		"negative size":     {layers(sized(good, -1)), store.ErrUnsafe},
+		"huge bundle":       {layers(sized(good, store.MaxBundle+1)), store.ErrTooLarge},
+		"huge sidecar":      {layers(good, sized(layer(SidecarType, "e.sig", "a signature"), store.MaxSidecar+1)), store.ErrTooLarge},
+		"huge manifest": {func(m map[string]any) {
+			m["annotations"] = map[string]string{"x": strings.Repeat("x", store.MaxManifest)}
+		}, store.ErrTooLarge},
+		"an image index":      {func(m map[string]any) { m["mediaType"] = "application/vnd.oci.image.index.v1+json" }, store.ErrUnsafe},
+		"version 1":           {func(m map[string]any) { m["schemaVersion"] = 1 }, store.ErrUnsafe},
+		"nested without end":  {func(m map[string]any) { m["x"] = nested(100) }, store.ErrUnsafe},
+		"in two spellings":    {func(m map[string]any) { m["Layers"] = []any{good} }, store.ErrUnsafe},
+		"layers of no object": {layers("x"), store.ErrUnsafe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,9 +265,9 @@ func TestHostileBytes(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request)
 		is     error
 	}{
-		"another bundle":      {bundle, says("application/octet-stream", "b bundle"), ErrDigest},
-		"endless bundle":      {bundle, endless, ErrDigest},
-		"short bundle":        {bundle, func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); io.WriteString(w, "a") }, ErrDigest},
+		"another bundle":      {bundle, says("application/octet-stream", "b bundle"), store.ErrDigest},
+		"endless bundle":      {bundle, endless, store.ErrDigest},
+		"short bundle":        {bundle, func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); io.WriteString(w, "a") }, store.ErrDigest},
 		"bundle in a circle":  {bundle, loop, nil},
 		"bundle in the clear": {bundle, to("http://registry.example.com/blob"), nil},
 		"bundle in a file":    {bundle, to("file:///etc/passwd"), nil},
@@ -276,7 +279,7 @@ func TestHostileBytes(t *testing.T) {
 		}, nil},
 		"list in a circle": {"/referrers/", loop, nil},
 		"no list":          {"/referrers/", says(index, "<html>"), nil},
-		"long list": {"/referrers/", says(index, `{"schemaVersion":2,"manifests":[`+strings.Repeat(`{"artifactType":"`+EvidenceType+`"},`, MaxCandidates)+
+		"long list": {"/referrers/", says(index, `{"schemaVersion":2,"manifests":[`+strings.Repeat(`{"artifactType":"`+EvidenceType+`"},`, store.MaxCandidates)+
 			`{"artifactType":"`+EvidenceType+`"}]}`), nil},
 		"list of the next": {"/referrers/", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Link", "<"+r.URL.Path+`?next>; rel="next"`)
