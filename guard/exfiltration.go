@@ -1,6 +1,9 @@
 package guard
 
-import "bytes"
+import (
+	"bytes"
+	"sync"
+)
 
 // exfiltrationRules find text that wants something to leave.
 var exfiltrationRules = []rule{
@@ -91,8 +94,10 @@ var exfiltrationRules = []rule{
 }
 
 var (
-	sendWhat = newWordSet(wordLists["data"] + " it them all this results result output logs response info summary copy archive")
-	sendTo   = newWordSet("to at via into")
+	sendWhat = sync.OnceValue(func() map[string]bool {
+		return newWordSet(wordLists()["data"] + " it them all this results result output logs response info summary copy archive")
+	})
+	sendTo = sync.OnceValue(func() map[string]bool { return newWordSet("to at via into") })
 )
 
 func newWordSet(list string) map[string]bool {
@@ -119,12 +124,12 @@ func matchSend(b []byte, at int) (int, int) {
 		w := rest[i:end]
 		if len(w) > 0 {
 			switch last := w[len(w)-1]; {
-			case what && i > 0 && isAddress(w) && n > 0 && sendTo[lastWord(rest[:i])]:
+			case what && i > 0 && isAddress(w) && n > 0 && sendTo()[lastWord(rest[:i])]:
 				return at, at + end
 			case last == '.' || last == '!':
 				return 0, 0
 			}
-			what = what || sendWhat[string(lowerASCII(bytes.Trim(w, ",:;'\"`()")))]
+			what = what || sendWhat()[string(lowerASCII(bytes.Trim(w, ",:;'\"`()")))]
 		}
 		for i = end; i < len(rest) && rest[i] <= ' '; i++ {
 		}

@@ -3,6 +3,7 @@ package guard
 import (
 	"sort"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -116,7 +117,7 @@ func csi(b []byte) int {
 
 // foldRune returns what to match instead of a character that is not ASCII.
 func foldRune(r rune) []byte {
-	if s, ok := lookalikes[r]; ok {
+	if s, ok := lookalikes()[r]; ok {
 		return []byte(s)
 	}
 	switch {
@@ -154,7 +155,7 @@ func invisible(r rune) bool {
 }
 
 // lookalikes has what is written like Latin letters, and what is those with a mark.
-var lookalikes = func() map[rune]string {
+var lookalikes = sync.OnceValue(func() map[rune]string {
 	m := map[rune]string{'’': "'", '‘': "'", 'ʼ': "'", '“': `"`, '”': `"`, '‐': "-", '‑': "-", '–': "-", '—': "-", '−': "-", 'ﬁ': "fi", 'ﬂ': "fl", 'ﬀ': "ff", 'ß': "ss", 'æ': "ae", 'œ': "oe", '⁄': "/", '∕': "/", '：': ":"}
 	for latin, others := range map[string]string{
 		"a": "àáâãäåāăąǎɑа", "b": "ƅь", "c": "çćĉċčсϲᴄ", "d": "ďđԁɗ", "e": "èéêëēĕėęěеєҽ", "f": "ƒ", "g": "ĝğġģǧɡց", "h": "ĥħһ",
@@ -169,7 +170,7 @@ var lookalikes = func() map[rune]string {
 		}
 	}
 	return m
-}()
+})
 
 // foldWord returns a word as the text that it is compared with was folded.
 func foldWord(w string) string {

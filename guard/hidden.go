@@ -191,7 +191,7 @@ func matchMixed(b []byte, at int) (int, int) {
 				latin++
 			}
 		case unicode.In(r, unicode.Cyrillic, unicode.Greek):
-			s := lookalikes[r]
+			s := lookalikes()[r]
 			if s == "" || unicode.Is(unicode.Greek, r) && (r == 'γ' || r == 'ν' || r == 'ι' || r == 'υ') {
 				return 0, 0
 			}

@@ -1,18 +1,22 @@
 package guard
 
+import "sync"
+
 // wordLists are words that phrases name with an @.
-var wordLists = map[string]string{
-	"drop":    "ignore disregard forget bypass override neglect overlook discard dismiss",
-	"before":  "previous prior above preceding earlier foregoing former existing initial original all any your",
-	"orders":  "instruction instructions directive directives prompt prompts guideline guidelines guidance programming directions",
-	"weak":    "rules rule command commands orders context messages constraints tasks policies training",
-	"ai":      "ai llm llms model models assistant assistants agent agents chatbot bot copilot gpt claude gemini",
-	"human":   "user users human humans reviewer reviewers developer developers maintainer maintainers anyone anybody operator person people them owner",
-	"say":     "say report claim state answer reply respond tell declare output conclude confirm write",
-	"data":    "data content contents file files secret secrets token tokens key keys password passwords credential credentials env environment variables conversation history transcript everything information details database config prompt code source history variable wallet cookies",
-	"secret":  "secret secrets token tokens password passwords credential credentials passphrase apikey cookies",
-	"carrier": "url urls query image images link links request comment comments commit message response description parameter header issue body webhook endpoint server",
-}
+var wordLists = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"drop":    "ignore disregard forget bypass override neglect overlook discard dismiss",
+		"before":  "previous prior above preceding earlier foregoing former existing initial original all any your",
+		"orders":  "instruction instructions directive directives prompt prompts guideline guidelines guidance programming directions",
+		"weak":    "rules rule command commands orders context messages constraints tasks policies training",
+		"ai":      "ai llm llms model models assistant assistants agent agents chatbot bot copilot gpt claude gemini",
+		"human":   "user users human humans reviewer reviewers developer developers maintainer maintainers anyone anybody operator person people them owner",
+		"say":     "say report claim state answer reply respond tell declare output conclude confirm write",
+		"data":    "data content contents file files secret secrets token tokens key keys password passwords credential credentials env environment variables conversation history transcript everything information details database config prompt code source history variable wallet cookies",
+		"secret":  "secret secrets token tokens password passwords credential credentials passphrase apikey cookies",
+		"carrier": "url urls query image images link links request comment comments commit message response description parameter header issue body webhook endpoint server",
+	}
+})
 
 // instructionRules find text that gives orders to who reads it.
 var instructionRules = []rule{

@@ -71,7 +71,7 @@ func (p *phrases) add(r *rule, text string) {
 		for w := range strings.SplitSeq(field, "|") {
 			list := []string{w}
 			if name, ok := strings.CutPrefix(w, "@"); ok {
-				list = strings.Fields(wordLists[name])
+				list = strings.Fields(wordLists()[name])
 			}
 			for _, w := range list {
 				e.words[p.id(foldWord(w))] = true

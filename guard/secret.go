@@ -71,7 +71,7 @@ func parseShape(text string) shape {
 			if p.max = p.min; two {
 				p.max, _ = strconv.Atoi(high)
 			}
-			for _, c := range []byte(alphabets[f[0]]) {
+			for _, c := range []byte(alphabets()[f[0]]) {
 				p.set[c] = true
 			}
 			if s.first < 0 {

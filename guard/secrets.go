@@ -26,20 +26,22 @@ type secret struct {
 }
 
 // alphabets by their letters in shapes.
-var alphabets = map[byte]string{
-	'd': "0123456789",
-	'h': "0123456789abcdef",
-	'H': "0123456789abcdefABCDEF",
-	'l': "0123456789abcdefghijklmnopqrstuvwxyz",
-	'u': "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-	'q': "234567ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-	's': "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
-	'a': "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
-	'w': base62,
-	'b': base62 + "_-",
-	'B': base62 + "+/",
-	't': base62 + "_~.-",
-}
+var alphabets = sync.OnceValue(func() map[byte]string {
+	return map[byte]string{
+		'd': "0123456789",
+		'h': "0123456789abcdef",
+		'H': "0123456789abcdefABCDEF",
+		'l': "0123456789abcdefghijklmnopqrstuvwxyz",
+		'u': "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+		'q': "234567ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+		's': "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
+		'a': "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+		'w': base62,
+		'b': base62 + "_-",
+		'B': base62 + "+/",
+		't': base62 + "_~.-",
+	}
+})
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -189,7 +191,7 @@ func bech32(token []byte) uint32 {
 		step(hrp[i] & 31)
 	}
 	for i := range len(data) {
-		step(byte(strings.IndexByte(strings.ToLower(alphabets['s']), data[i])))
+		step(byte(strings.IndexByte(strings.ToLower(alphabets()['s']), data[i])))
 	}
 	return c
 }

@@ -77,7 +77,7 @@ func (j *Judgement) originOf(p *PlannedRun, c *TestCall) origin {
 func NewJudgement(w io.Writer, in Judged) *Judgement {
 	j := &Judgement{
 		Findings: newFindings(), in: in, round: map[[2]string]int{}, built: map[builtKey]*built{},
-		w: bufio.NewWriterSize(w, 64<<10),
+		w: bufio.NewWriterSize(w, 8<<10),
 	}
 	j.trees, j.config, j.aimed, j.imports = in.Trees, in.Config, in.Plan.Level, in.Imports
 	j.row(&evidenceHead{receipts.DocumentVersion, in.Patch, in.Planned})

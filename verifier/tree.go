@@ -128,7 +128,7 @@ func NewTreeWriter(w io.Writer, format string, limits TreeLimits) (*TreeWriter, 
 	if err != nil {
 		return nil, fmt.Errorf("tree listing: %w", err)
 	}
-	tw := &TreeWriter{w: bufio.NewWriterSize(w, 64<<10), tree: tree}
+	tw := &TreeWriter{w: bufio.NewWriterSize(w, 4<<10), tree: tree}
 	tw.w.WriteString(treeHeader + format + "\x00")
 	return tw, nil
 }

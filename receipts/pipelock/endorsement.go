@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,16 +28,18 @@ type Endorsement struct {
 }
 
 // Its members reuse slots of a receipt's: a decoder reads one or the other.
-var endorsement = schema{
-	always("version", kInt, sVersion),
-	always("session_id", kString, sSession),
-	always("prior_signer_key", kString, sPriorKey),
-	always("prior_final_seq", kUint, sPriorSeq),
-	always("prior_tail_hash", kString, sPriorHash),
-	always("new_signer_key", kString, sSignerKey),
-	always("rotated_at", kString, sRequestID),
-	always("endorsement", kString, sSignature),
-}
+var endorsement = sync.OnceValue(func() schema {
+	return schema{
+		always("version", kInt, sVersion),
+		always("session_id", kString, sSession),
+		always("prior_signer_key", kString, sPriorKey),
+		always("prior_final_seq", kUint, sPriorSeq),
+		always("prior_tail_hash", kString, sPriorHash),
+		always("new_signer_key", kString, sSignerKey),
+		always("rotated_at", kString, sRequestID),
+		always("endorsement", kString, sSignature),
+	}
+})
 
 // ParseEndorsement reads an endorsement. Its signature is checked where a chain has
 // the rotation.
@@ -53,7 +56,7 @@ func parseEndorsement(text []byte) (e Endorsement, err error) {
 		return e, fmt.Errorf("%d bytes: the limit is %d", len(text), MaxEndorsement)
 	}
 	var d Decoder
-	if err := d.read(text, endorsement); err != nil {
+	if err := d.read(text, endorsement()); err != nil {
 		return e, err
 	}
 	e.Session, e.PriorKey, e.FinalSeq = d.text[sSession], d.text[sPriorKey], d.number[sPriorSeq]

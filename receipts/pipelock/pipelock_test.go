@@ -320,7 +320,7 @@ func TestGenesisVectors(t *testing.T) {
 	}
 	for _, c := range list {
 		var d Decoder
-		if err := d.read(c.Open, sessionOpen); err != nil {
+		if err := d.read(c.Open, sessionOpen()); err != nil {
 			t.Fatal(err)
 		}
 		if got := d.genesis(); got != c.Expected {

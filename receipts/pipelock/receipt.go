@@ -73,15 +73,18 @@ const (
 	Close     = "session_close"
 )
 
-var actionTypes = map[string]bool{
-	"read": true, "derive": true, "write": true, "delegate": true, "authorize": true,
-	"spend": true, "commit": true, "actuate": true, "unclassified": true,
+func isActionType(s string) bool {
+	switch s {
+	case "read", "derive", "write", "delegate", "authorize", "spend", "commit", "actuate", "unclassified":
+		return true
+	}
+	return false
 }
 
 // Decode reads the text of one receipt.
 func (d *Decoder) Decode(text []byte) (*Receipt, error) {
 	text = bytes.Trim(text, " \t\r\n")
-	err := d.read(text, envelope)
+	err := d.read(text, envelope())
 	if e := new(Error); errors.As(err, &e) && e.Code == codeUnknownField {
 		if w := unwrap(text); w != nil {
 			return nil, w
@@ -111,7 +114,7 @@ func (d *Decoder) Decode(text []byte) (*Receipt, error) {
 			return nil, wrong(codeMissingField, "%s is empty", m.name)
 		}
 	}
-	if !actionTypes[d.text[sActionType]] {
+	if !isActionType(d.text[sActionType]) {
 		return nil, wrong(codeInvalidActionType, "%q", d.text[sActionType])
 	}
 	r := d.receipt()

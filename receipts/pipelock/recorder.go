@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/truegreen-dev/truegreen/internal/strictjson"
@@ -218,26 +219,30 @@ type Seal struct {
 	signed string
 }
 
-var checkpointDetail = schema{
-	always("entry_count", kUint, sCloseCount),
-	always("first_seq", kUint, sBeatSeq),
-	always("last_seq", kUint, sCloseSeq),
-	maybe("signature", kString, sSignature),
-}
+var checkpointDetail = sync.OnceValue(func() schema {
+	return schema{
+		always("entry_count", kUint, sCloseCount),
+		always("first_seq", kUint, sBeatSeq),
+		always("last_seq", kUint, sCloseSeq),
+		maybe("signature", kString, sSignature),
+	}
+})
 
-var rootDetail = schema{
-	always("session_id", kString, sSession),
-	always("final_seq", kUint, sCloseSeq),
-	always("root_hash", kString, sCloseRoot),
-	always("receipt_count", kUint, sCloseCount),
-	always("start_time", kTime, none),
-	always("end_time", kTime, none),
-}
+var rootDetail = sync.OnceValue(func() schema {
+	return schema{
+		always("session_id", kString, sSession),
+		always("final_seq", kUint, sCloseSeq),
+		always("root_hash", kString, sCloseRoot),
+		always("receipt_count", kUint, sCloseCount),
+		always("start_time", kTime, none),
+		always("end_time", kTime, none),
+	}
+})
 
 // Seal reads what e, a checkpoint or a transcript_root, says.
 func (d *Decoder) Seal(e *Entry) (*Seal, error) {
 	if e.Type == Checkpoint {
-		if err := d.read(e.Detail, checkpointDetail); err != nil {
+		if err := d.read(e.Detail, checkpointDetail()); err != nil {
 			return nil, err
 		}
 		s := &Seal{Count: d.number[sCloseCount], First: d.number[sBeatSeq], Last: d.number[sCloseSeq], Signature: d.optional(sSignature), signed: e.PrevHash}
@@ -246,7 +251,7 @@ func (d *Decoder) Seal(e *Entry) (*Seal, error) {
 		}
 		return s, nil
 	}
-	if err := d.read(e.Detail, rootDetail); err != nil {
+	if err := d.read(e.Detail, rootDetail()); err != nil {
 		return nil, err
 	}
 	return &Seal{Session: d.text[sSession], FinalSeq: d.number[sCloseSeq], RootHash: d.text[sCloseRoot], Count: d.number[sCloseCount]}, nil

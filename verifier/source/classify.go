@@ -3,6 +3,7 @@ package source
 import (
 	"path"
 	"strings"
+	"sync"
 )
 
 // A Class says what a file is there for, as far as its path tells.
@@ -31,7 +32,7 @@ const (
 func Classify(name string, extra func(path string) bool) Class {
 	class := Code
 	elements := strings.Split(name, "/")
-	for _, r := range rules {
+	for _, r := range rules() {
 		if matchRule(r.glob, elements) {
 			class = r.class
 			break
@@ -77,7 +78,9 @@ var deep = element{text: "**", pattern: true}
 // The rules in their order. CI and golden files come first: a go.mod below
 // testdata builds nothing. Whatever else lies in a folder of tests is the
 // tests', but for what has a meaning of its own wherever it lies.
-var rules = compile([]struct {
+var rules = sync.OnceValue(func() []rule { return compile(ruleTable) })
+
+var ruleTable = []struct {
 	class Class
 	globs string // separated by spaces
 }{
@@ -121,7 +124,7 @@ var rules = compile([]struct {
 		**/CMakeLists.txt **/*.cmake **/meson.build **/{BUILD,WORKSPACE,MODULE}.bazel **/{BUILD,WORKSPACE} **/.bazelrc **/*.bzl
 		**/composer.json **/Gemfile **/*.gemspec
 		**/*.{csproj,fsproj,vbproj,sln} **/Directory.{Build,Packages}.{props,targets} **/global.json **/[Nn]u[Gg]et.[Cc]onfig`},
-})
+}
 
 func compile(table []struct {
 	class Class

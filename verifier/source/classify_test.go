@@ -66,7 +66,7 @@ func TestClassify(t *testing.T) {
 // by those before it.
 func TestClassRules(t *testing.T) {
 	t.Parallel()
-	for i, r := range rules {
+	for i, r := range rules() {
 		var elements []string
 		for j, part := range r.glob {
 			if part == deep && j < len(r.glob)-1 {
@@ -79,7 +79,7 @@ func TestClassRules(t *testing.T) {
 			e = strings.NewReplacer("[Nn]", "n", "[Gg]", "g", "[Cc]", "c", "**", "x", "*", "x").Replace(e)
 			elements = append(elements, e)
 		}
-		for j, other := range rules {
+		for j, other := range rules() {
 			if matchRule(other.glob, elements) {
 				if j != i {
 					t.Errorf("%v is hidden by %v", r.glob, other.glob)
