@@ -29,6 +29,7 @@ const (
 const (
 	maxUpstream    = 16          // entries
 	maxUpstreamAge = 366 * 86400 // seconds
+	maxUpstreamWhy = 3           // violations that are told
 	// MaxUpstreamReceipt is the largest size of the file of one, in bytes.
 	MaxUpstreamReceipt = 4 << 20
 )
@@ -316,11 +317,11 @@ func (u *UpstreamReceipt) ask(e *ReceiptEntry, content []byte, at time.Time) err
 	case got.Worst() != foreign.No:
 		u.State = UpstreamUnproven
 	}
-	for _, violation := range got.Violations {
-		if u.Why = violation.String(); u.Why != "" {
-			break
-		}
+	var why []string
+	for _, violation := range got.Violations[:min(len(got.Violations), maxUpstreamWhy)] {
+		why = append(why, violation.String())
 	}
+	u.Why = strings.Join(why, "; ")
 	return nil
 }
 

@@ -96,13 +96,18 @@ func TestUpstreamForged(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		edit func(*fixture.Run)
+		code verifier.Code
 	}{
-		{"no call", times(0)},
-		{"two calls", times(2)},
+		{"no call", times(0), verifier.CallsMismatch},
+		{"two calls", times(2), verifier.CallsMismatch},
+		{"another size", result(func(r *receipts.Result) { r.Files[0].Size++ }), verifier.CallsMismatch},
+		{"too large", func(r *fixture.Run) {
+			r.Receipts["agent"] = bytes.Repeat([]byte(" "), verifier.MaxUpstreamReceipt+1)
+		}, verifier.LimitExceeded},
 		{"another name", result(func(r *receipts.Result) {
 			r.Files = []receipts.File{{Name: "receipt/other", Digest: r.Files[0].Digest, Size: r.Files[0].Size}}
-		})},
-		{"one file twice", result(func(r *receipts.Result) { r.Files = append(r.Files[:1:1], r.Files[0]) })},
+		}), verifier.CallsMismatch},
+		{"one file twice", result(func(r *receipts.Result) { r.Files = append(r.Files[:1:1], r.Files[0]) }), verifier.CallsMismatch},
 		{"nobody asks", func(r *fixture.Run) {
 			r.Config.Receipts = nil
 			r.Forge.Args = func(a *receipts.Args) {
@@ -111,13 +116,13 @@ func TestUpstreamForged(t *testing.T) {
 				}
 			}
 			r.Prepare = []fixture.Prepared{{Name: "go"}}
-		}},
+		}, verifier.CallsMismatch},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := upstream(t, "allow")
 			tt.edit(&r)
-			if report := verifyUpstream(t, &r); report.Verdict() != verifier.Broken || !report.Has(verifier.CallsMismatch) {
+			if report := verifyUpstream(t, &r); report.Verdict() != verifier.Broken || !report.Has(tt.code) {
 				t.Errorf("%s: %v", report.Verdict(), report.Reasons())
 			}
 		})
