@@ -82,7 +82,10 @@ func (p *Page) Annotations() []Annotation {
 				if f.claimed {
 					title = "claimed, not attested: " + title
 				}
-				lines, _ := f.printed(t, 12)
+				lines, kinds := f.printed(t, 12)
+				if len(kinds) > 0 {
+					lines = append(lines, screened(kinds))
+				}
 				errors.add(Annotation{Path: at.path, Line: at.line, Title: title, Message: message(t.String(), lines)})
 			}
 		}

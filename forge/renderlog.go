@@ -56,7 +56,10 @@ func (f *facts) log(b *strings.Builder, say func(string, ...any), token string) 
 	for _, group := range f.failures() {
 		for _, t := range group.tests[:min(len(group.tests), logged.names)] {
 			say("  %s: %s", group.title, t)
-			if lines, kinds := f.printed(t, logged.lines); len(lines) > 0 && excerpts > 0 {
+			if excerpts == 0 {
+				continue
+			}
+			if lines, kinds := f.printed(t, logged.lines); len(lines) > 0 {
 				excerpts--
 				if len(kinds) > 0 {
 					say("  %s", screened(kinds))

@@ -28,6 +28,7 @@ func (p *Page) section(w *writer, f *facts, d detail) {
 	}
 	if f.Report.Sound() {
 		fmt.Fprintf(w, "- tests%s: %s\n", f.label(), f.testsLine())
+		f.upstream(w, d)
 	}
 	f.failing(w, d)
 	f.lists(w, d)
@@ -45,6 +46,24 @@ func (f *facts) label() string {
 	}
 	return ""
 }
+
+// upstream writes what became of the receipts that other tools made.
+func (f *facts) upstream(w *writer, d detail) {
+	list := f.Report.Upstream()
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "- upstream receipts%s, which say what other tools saw:\n", f.label())
+	n := min(len(list), d.names)
+	for i := range list[:n] {
+		fmt.Fprintf(w, "  - %s\n", code(cut(OneLine(list[i].String()), maxUpstream)))
+	}
+	if more := len(list) - n; more > 0 {
+		fmt.Fprintf(w, "  - and %s more\n", grouped(more))
+	}
+}
+
+const maxUpstream = 300 // characters of one receipt
 
 // testsLine counts the tests on the head, and what differs from the base.
 func (f *facts) testsLine() string {
@@ -160,8 +179,12 @@ func (f *facts) failing(w *writer, d detail) {
 		var plainNames []string
 		var kinds []guard.Family
 		for _, t := range group.tests[:min(len(group.tests), d.names)] {
-			lines, found := f.printed(t, d.lines)
-			if excerpts == 0 || len(lines) == 0 {
+			var lines []string
+			var found []guard.Family
+			if excerpts > 0 { // looking at what is not shown takes its time
+				lines, found = f.printed(t, d.lines)
+			}
+			if len(lines) == 0 {
 				plainNames = append(plainNames, code(t.String()))
 				continue
 			}

@@ -24,6 +24,7 @@ func TestScreened(t *testing.T) {
 			return string(b) + "\n"
 		}
 		r := fixture.New()
+		r.Texts, r.Head["add_test.go"] = true, "package project\n\n\n\n\n\n// line 7\n" // where annotations lie
 		out := strings.Replace(fixture.GoTest(fixture.Package, "TestAdd fail", "TestSum"), event("output", "=== RUN   TestAdd\n"),
 			event("output", "=== RUN   TestAdd\n")+event("output", "    add_test.go:7: got 4\n    "+said+"\n"), 1)
 		if !strings.Contains(out, "got 4") {
@@ -38,7 +39,11 @@ func TestScreened(t *testing.T) {
 		if err := p.Log(&log, "0123456789abcdef"); err != nil {
 			t.Fatal(err)
 		}
-		return map[string]string{"comment": p.Comment("marker"), "summary": p.Summary(1 << 20), "log": log.String()}
+		var notes strings.Builder
+		for _, a := range p.Annotations() {
+			notes.WriteString(a.Message + "\n")
+		}
+		return map[string]string{"annotations": notes.String(), "comment": p.Comment("marker"), "summary": p.Summary(1 << 20), "log": log.String()}
 	}
 	for name, text := range views(page(order)) {
 		if strings.Contains(text, "previous instructions") || !strings.Contains(text, "got 4") {

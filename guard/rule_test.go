@@ -67,7 +67,7 @@ func forge(s *secret, rnd *rand.Rand) string {
 		default:
 			p := parseShape(f + " 'xx'").parts[0]
 			for range p.min {
-				b.WriteByte(alphabets[f[0]][rnd.IntN(len(alphabets[f[0]]))])
+				b.WriteByte(alphabets()[f[0]][rnd.IntN(len(alphabets()[f[0]]))])
 			}
 		}
 	}

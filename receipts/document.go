@@ -23,6 +23,7 @@ type Bytes = strictjson.Bytes
 const (
 	ToolMaterialise = "materialise" // trees and diff out of Git objects
 	ToolPlan        = "plan"        // configuration and plan
+	ToolReceipt     = "receipt"     // receipts of other tools that the configuration asks for
 	ToolPrepare     = "prepare"     // dependencies; the network may be allowed
 	ToolImport      = "import"      // the bundle of an earlier run, whose result stands for one on the base
 	ToolTest        = "test"        // one test command on one tree

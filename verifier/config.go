@@ -74,6 +74,7 @@ type Config struct {
 	Evidence  EvidenceConfig  `json:"evidence"`
 	Integrity IntegrityConfig `json:"integrity"`
 	Shallow   string          `json:"shallow,omitempty"` // "" or "empty"
+	Receipts  []ReceiptEntry  `json:"receipts,omitempty"`
 }
 
 // A TestEntry is one test command.
@@ -191,6 +192,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.Integrity.check(); err != nil {
+		return err
+	}
+	if err := checkReceipts(c.Receipts); err != nil {
 		return err
 	}
 	if c.Shallow != ShallowRefuse && c.Shallow != ShallowEmpty {

@@ -449,6 +449,7 @@ func TestMatchPath(t *testing.T) {
 
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(fullConfig))
+	f.Add([]byte(`receipts: [{name: a, adapter: acta, keys: ["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"], max-age: 24h, chain: true}]`))
 	f.Add([]byte("test: [{name: a, run: [x], paths: ['**']}]\n"))
 	f.Add([]byte("a: &b\n  - !!str |\n    x\n  - *b\n"))
 	f.Add([]byte("? {a: b}\n: 'c'\n---\n..."))

@@ -62,10 +62,14 @@ const (
 //	  removed: fail              # see [IntegrityConfig] for all keys
 //	shallow: refuse              # or empty: in a clone that ends before the base,
 //	                             # compare with the empty tree
+//	receipts:                    # of other tools, which each run has to be given
+//	  - name: agent              # see [ReceiptEntry] for all keys
+//	    adapter: pipelock
+//	    keys: ["d75a…511a"]
 //	gate:                        # see [ParseGate]: checked here, and no part of the
 //	                             # configuration
 //
-// Every key is optional but name and run. Of YAML, only what two readers cannot
+// Every key is optional but name and run, and name, adapter and keys of a receipt. Of YAML, only what two readers cannot
 // understand differently is accepted: one document in UTF-8 of at most 64 KiB
 // and 16 levels, no directives, anchors, aliases, merge keys or tags, no key
 // twice, integers in plain decimal, true and false. Where a string is asked for,
@@ -287,6 +291,11 @@ func (d *configDecoder) config(v yamlValue, c *Config) {
 			d.mapping(v, keys)
 		},
 		"gate": func(v yamlValue) { d.gate(v, new(GatePolicy)) },
+		"receipts": func(v yamlValue) {
+			for _, item := range d.list(v) {
+				c.Receipts = append(c.Receipts, d.receipt(item))
+			}
+		},
 		"shallow": func(v yamlValue) {
 			if c.Shallow = d.string(v); c.Shallow == "refuse" {
 				c.Shallow = ShallowRefuse
@@ -334,6 +343,35 @@ func (d *configDecoder) entry(v yamlValue) TestEntry {
 	case e.Format == FormatCTRF:
 		e.Report = defaultReportCTRF
 	}
+	return e
+}
+
+func (d *configDecoder) receipt(v yamlValue) (e ReceiptEntry) {
+	text := func(to *string) func(yamlValue) {
+		return func(v yamlValue) {
+			if *to = d.string(v); *to == "" {
+				d.fail(v, "empty: leave it out")
+			}
+		}
+	}
+	list := func(to *[]string) func(yamlValue) { return func(v yamlValue) { *to = d.strings(v) } }
+	flag := func(to *bool) func(yamlValue) { return func(v yamlValue) { *to = d.bool(v) } }
+	d.mapping(v, map[string]func(yamlValue){
+		"name": text(&e.Name), "adapter": text(&e.Adapter), "keys": list(&e.Keys),
+		"tool": text(&e.Tool), "arg-hash": text(&e.ArgHash), "target": text(&e.Target),
+		"allowed": flag(&e.Allowed), "chain": flag(&e.Chain), "allow-prefix": flag(&e.Prefix),
+		"alg": list(&e.Algorithms), "issuer": text(&e.Issuer), "audience": text(&e.Audience), "allow-no-expiry": flag(&e.NoExpiry),
+		"type":      list(&e.Types),
+		"threshold": func(v yamlValue) { e.Threshold = int(d.positive(v, d.integer(v))) },
+		"max-age": func(v yamlValue) {
+			t, err := time.ParseDuration(d.string(v))
+			if err != nil || t%time.Second != 0 || t < time.Second || t > maxUpstreamAge*time.Second {
+				d.fail(v, "not a duration of whole seconds, such as 24h, from 1s to 8784h")
+				return
+			}
+			e.MaxAge = int(t / time.Second)
+		},
+	})
 	return e
 }
 

@@ -61,7 +61,7 @@ func (v *verification) completed(tool string) ([]TestCall, error) {
 }
 
 // toolOrder is the order in which a run makes its calls.
-var toolOrder = []string{receipts.ToolMaterialise, receipts.ToolPlan, receipts.ToolPrepare, receipts.ToolImport, receipts.ToolTest, receipts.ToolJudge}
+var toolOrder = []string{receipts.ToolMaterialise, receipts.ToolPlan, receipts.ToolReceipt, receipts.ToolPrepare, receipts.ToolImport, receipts.ToolTest, receipts.ToolJudge}
 
 // order checks that the calls are of known tools, in the order of a run, and
 // that only a run that did not come to its end has one that did not complete.

@@ -222,6 +222,15 @@ func TestLyingSealer(t *testing.T) {
 			}
 			return result.Stdout.Digest
 		}), verifier.BlobMissing, blob},
+		{"withheld receipt", func(r *fixture.Run) {
+			text, key, err := fixture.Receipt("allow")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Config.Receipts = []verifier.ReceiptEntry{{Name: "agent", Adapter: "acta", Keys: []string{key}}}
+			r.Receipts = map[string][]byte{"agent": text}
+			withhold(file(receipts.ToolReceipt, "", "receipt/agent"))(r)
+		}, verifier.BlobMissing, blob},
 		{"withheld listing", withhold(file(receipts.ToolMaterialise, "head", verifier.FileListing)), verifier.PatchMismatch, blob},
 		{"withheld diff", withhold(file(receipts.ToolMaterialise, "head", verifier.FileDiff)), verifier.PatchMismatch, blob},
 		{"withheld configuration", withhold(file(receipts.ToolPlan, "", verifier.FileConfig)), verifier.PlanMismatch, blob},

@@ -113,6 +113,8 @@ const (
 	LowIsolation    Code = "isolation-too-low"
 
 	RedactedEvidence Code = "redacted-evidence"
+	ReceiptMissing   Code = "receipt-missing"
+	ReceiptUnproven  Code = "receipt-unproven"
 	// Unproven, of a release.
 	EvidenceTooLow   Code = "evidence-too-low"
 	TooFewSigners    Code = "too-few-signers"
@@ -130,6 +132,7 @@ const (
 	TestsRemoved     Code = "tests-removed"
 	TestsSkipped     Code = "tests-skipped"
 	CanaryFailed     Code = "canary-failed"
+	ReceiptUntrusted Code = "receipt-untrusted"
 	PolicyFinding    Code = "policy-finding"
 	NotMet           Code = "requirement-not-met"
 	// No verdict.
@@ -199,6 +202,8 @@ func Causes() []Cause {
 		{Stale, Unproven, "The run is older than the greatest age that was asked for.", "Run again."},
 		{LowIsolation, Unproven, "A test ran with less isolation than the policy asks for.", "Run on a host that offers it: truegreen doctor says what is missing."},
 		{RedactedEvidence, Unproven, "A test is named after something that looks like a secret. Secrets are covered before anything is recorded, so the evidence does not say which test that is.", "Give the test a name of its own: names of tests are public. If it is a secret, replace it where it came from."},
+		{ReceiptMissing, Unproven, "The configuration asks for a receipt of another tool that the run was not given.", "Give it with truegreen run --receipt NAME=FILE, or the input receipts of the action."},
+		{ReceiptUnproven, Unproven, "A receipt of another tool has nothing wrong, and lacks what would prove it, such as the end of its chain.", "Give the whole chain, with the record that ends it. If its end does not matter, say allow-prefix: true of the receipt in .truegreen.yaml at the base."},
 		{EvidenceTooLow, Unproven, "The evidence for a commit proves less than the release needs, or proves it relative to something else than what the commit changes.", "Run again with evidence.level in .truegreen.yaml, and --base the commit's first parent."},
 		{PlanDiffers, Unproven, "What a bundle says was run is not what this repository configures at that base, or the base is not on its default branch. Nothing was run.", "Look at what the bundle was made of. Run truegreen run to test the patch by your own configuration."},
 		{NoReproduction, Unproven, "The policy asks for a run that somebody else has made again with the same outcomes, and there is none.", "Have another signer run truegreen reproduce on the bundle, sign what comes out, and pass both."},
@@ -217,6 +222,7 @@ func Causes() []Cause {
 		{TestsRemoved, Failed, "Tests of the base are gone on the head, and none with the same content has another name.", "Bring them back. If they are meant to go, say integrity: {removed: warn} in .truegreen.yaml at the base."},
 		{TestsSkipped, Failed, "Tests that passed or failed on the base are skipped on the head.", "Let them run. If they are meant to be skipped, say integrity: {newly-skipped: warn} in .truegreen.yaml at the base."},
 		{CanaryFailed, Failed, "A test of truegreen's own, which has to fail, did not turn its run red: what the tests of this package say does not depend on how they end.", "Look at TestMain or conftest.py, and at what ends the test process: its exit code has to be what m.Run returns."},
+		{ReceiptUntrusted, Failed, "A receipt of another tool does not say what the configuration asks for, or is not by its keys, or is no receipt of the format.", "The detail says what was found. truegreen receipt verify asks the file by itself."},
 		{PolicyFinding, Failed, "The patch has a finding that the policy at the base does not allow.", "Mend what the detail names, or change integrity in .truegreen.yaml at the base."},
 		{NotReproduced, Failed, "The same tests on the same trees came out otherwise than the bundle says.", "The detail and the report name them. Tests that come out now so, now otherwise have to be mended, or named in integrity.unstable; else find out which of the two machines is wrong."},
 		{NotMet, Failed, "An expression in gate.require is not true of the report, or cannot be evaluated.", "The detail names the expression; truegreen policy explain shows each rule."},

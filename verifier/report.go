@@ -28,6 +28,7 @@ type report struct {
 	args     map[uint64]*receipts.Args
 	results  map[uint64]*receipts.Result
 	findings *Findings
+	upstream []UpstreamReceipt
 	trust    []Trust
 	// workflows are who an OIDC token is by, whatever the run.
 	workflows map[Trust]string
@@ -249,6 +250,8 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Findings   []Finding    `json:"findings,omitempty"`
 		Compared   *Comparison  `json:"compared,omitempty"`
 		NotCovered []string     `json:"not_covered,omitempty"`
+
+		Upstream []UpstreamReceipt `json:"upstream_receipts,omitempty"`
 	}{Verdict: r.Verdict(), Exit: r.Verdict().Exit(), Reasons: []jsonReason{}, Trust: []Trust{}}
 	out.Reasons = jsonReasons(r.Reasons())
 	if r.Sound() {
@@ -270,6 +273,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		}
 		c := in.findings.Compare()
 		out.Compared, out.Sentence, out.Claim, out.Findings = &c, r.Sentence(), &in.findings.Claim, in.findings.Findings
+		out.Upstream = in.upstream
 		for _, n := range in.plan.NotCovered {
 			out.NotCovered = append(out.NotCovered, string(n))
 		}

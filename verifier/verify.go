@@ -59,7 +59,7 @@ func Verify(r io.ReaderAt, size int64, o Options) (Report, error) {
 		v.policy = map[bool]string{true: "as sealed, not compared", false: "compared with the caller's"}[o.Config == nil]
 	}
 	file := medium{r: r}
-	err := v.all(&file, size, v.readSeal, v.walk, v.matchSeal, v.join, v.signatures, v.order, v.readPatch, v.readTrees, v.readPlan, v.readCalls, v.readImports, v.readEvidence)
+	err := v.all(&file, size, v.readSeal, v.walk, v.matchSeal, v.join, v.signatures, v.order, v.readPatch, v.readTrees, v.readPlan, v.readCalls, v.readUpstream, v.readImports, v.readEvidence)
 	if err == nil {
 		v.conclude()
 	}
@@ -344,6 +344,7 @@ func (v *verification) judge() {
 	v.age("the run", time.UnixMilli(int64(v.seal.End)))
 	v.isolation()
 	v.judgeImports()
+	v.judgeUpstream()
 	if v.seal.Outcome == bundle.OutcomeCompleted || len(v.findings.Runs) > 0 {
 		v.reasons = append(v.reasons, v.findings.judge(v.args, v.results)...)
 	}

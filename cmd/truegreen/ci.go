@@ -53,7 +53,7 @@ const (
 type ciInputs struct {
 	mode, bundle, artifact, output, tree, tested, evidence string
 	tag                                                    string
-	bundles                                                []string
+	bundles, receipts                                      []string
 	key, author, status                                    string
 	projects                                               []project
 	workflows                                              []string
@@ -150,6 +150,7 @@ func (s *ciStep) inputs() error {
 	in.bundle, in.artifact, in.output = r.text("bundle"), r.text("artifact"), r.text("output")
 	in.tree = r.oneOf("tree", forge.TreeMerge, forge.TreeHead)
 	in.tag, in.bundles = r.text("tag"), strings.Fields(r.text("bundles"))
+	in.receipts = r.lines("receipts")
 	in.tested, in.evidence = r.text("tested"), r.text("evidence")
 	in.workflows = strings.Fields(r.text("workflows"))
 	in.key, in.author, in.status = cmp.Or(r.text("comment-key"), "default"), r.text("comment-author"), r.text("status")
@@ -173,6 +174,10 @@ func (s *ciStep) inputs() error {
 	case gate && (in.artifact != "" || r.text("bundle-sha256")+r.text("seal") != "" || r.text("config") != ""):
 		return usage("inputs artifact, bundle-sha256, seal and config: a release has evidence of many runs; name the places of more in bundles")
 	case gate:
+	case in.mode != modeRun && len(in.receipts) > 0:
+		return usage("input receipts: it is for mode run, which puts them into the bundle")
+	case len(in.receipts) > 0 && len(in.projects) > 1:
+		return usage("input receipts: it is for a run of one project")
 	case in.mode == modeRun && in.bundle != "":
 		return usage("input bundle: mode run makes one")
 	case in.mode != modeRun && (in.bundle == "") == (in.artifact == ""):
@@ -226,6 +231,16 @@ func (r *inputReader) duration(name string) time.Duration {
 		r.fail(name, "%q is no duration such as 720h", r.text(name))
 	}
 	return d
+}
+
+// lines reads lines, without empty ones and space around them.
+func (r *inputReader) lines(name string) (list []string) {
+	for l := range strings.Lines(r.text(name)) {
+		if l = strings.TrimSpace(l); l != "" {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // digests reads one digest for each of n projects, or none.
@@ -327,7 +342,7 @@ func (s *ciStep) run(ctx context.Context) error {
 	page, out := s.page(forge.Target{Commit: c.Head, Head: c.Head}), ciOutputs{}
 	for i := range s.in.projects {
 		p := &s.in.projects[i]
-		f := runFlags{evidence: s.in.evidence}
+		f := runFlags{evidence: s.in.evidence, receipts: s.in.receipts}
 		o := &f.o
 		o.Repo, o.Name = cmp.Or(s.getenv("GITHUB_WORKSPACE"), "."), s.repository()
 		o.Head, o.Base, o.Onto, o.Merge = c.Head, c.Base, c.Onto, c.Merge

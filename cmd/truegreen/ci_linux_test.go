@@ -553,6 +553,31 @@ func TestCIConfigFromPatch(t *testing.T) {
 	}
 }
 
+// TestCIReceipts: a receipt that the base asks for comes as an input, and is in the bundle
+// that later jobs verify.
+func TestCIReceipts(t *testing.T) {
+	text, key, err := fixture.Receipt("allow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(t, map[string]string{"/" + verifier.ConfigFile: demoConfig + "receipts: [{name: agent, adapter: acta, keys: [\"" + key + "\"], tool: read}]\n"})
+	h.step(modeRun, nil).exits(3, "receipt-missing")
+	path := filepath.Join(h.temp, "receipt.json")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h.step(modeRun, map[string]string{"receipts": "\n  agent=" + path + "\n\n"}).exits(0, "")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	next := h.hand()
+	h.step(modeSeal, next).exits(0, "")
+	h.step(modeReport, next).exits(0, "")
+	if !strings.Contains(h.Comments[0].Body, "upstream receipts, which say what other tools saw:\n  - `agent: trusted, ") {
+		t.Error(h.Comments[0].Body)
+	}
+}
+
 // TestCIMergeQueue and pushes: there is a status and no comment (CodSpeedHQ/action#126).
 func TestCIMergeQueue(t *testing.T) {
 	h := newHub(t, nil)
@@ -600,6 +625,9 @@ func TestCIInputs(t *testing.T) {
 		{modeVerify, map[string]string{"bundle": "x", "bundle-sha256": "abc"}, "input bundle-sha256"},
 		{modeVerify, map[string]string{"bundle": "x", "tree": "all"}, "input tree"},
 		{modeReport, map[string]string{"artifact": "x"}, "event workflow_run"},
+		{modeVerify, map[string]string{"bundle": "x", "receipts": "agent=x"}, "input receipts"},
+		{modeRun, map[string]string{"config": ".truegreen.yaml a/.truegreen.yaml", "receipts": "agent=x"}, "input receipts"},
+		{modeRun, map[string]string{"receipts": "agent"}, "want NAME=FILE"},
 	} {
 		h.step(c.mode, c.inputs)
 		if h.exit != 2 || !strings.Contains(h.stderr, c.want) || !strings.Contains(h.stderr, "[usage]") {

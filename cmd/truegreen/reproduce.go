@@ -46,6 +46,7 @@ or 4 if that could not be found out.`,
 	flags.StringVar(&o.Out, "out", "", "write the new bundle here (default: a name in the state folder)")
 	flags.IntVar(&o.MinLevel, "isolation", 0, "least isolation level, beside the configuration's own")
 	flags.StringVar(&f.run.sign, "sign", "", "sign the seal with this SSH private key file, or with agent[:FINGERPRINT]")
+	f.run.receiptFlag(cmd)
 	a.jsonFlag(cmd)
 	completes(cmd, map[string]string{"repo": completeFolder, "repository": "", "base": "", "out": completeBundle, "isolation": "", "sign": completeFile})
 	return cmd

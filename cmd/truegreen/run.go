@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +27,7 @@ type runFlags struct {
 	shard    string
 	previous string
 	evidence string
+	receipts []string // NAME=FILE
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -71,6 +73,7 @@ Uncommitted changes are not part of a patch.`,
 	flags.IntVar(&f.o.Attempt, "attempt", 1, "number of this attempt")
 	flags.StringVar(&f.shard, "shard", "", "this run is shard I/N of a larger one")
 	flags.StringVar(&f.previous, "previous", "", "seal digest of the attempt before")
+	f.receiptFlag(cmd)
 	a.jsonFlag(cmd)
 	completes(cmd, map[string]string{
 		"repo": completeFolder, "out": completeBundle, "sign": completeFile,
@@ -175,11 +178,51 @@ func (f *runFlags) check() error {
 			return usage("--shard %q: want I/N with 1 ≤ I ≤ N", f.shard)
 		}
 	}
+	if err := f.readReceipts(); err != nil {
+		return err
+	}
 	if f.previous != "" {
 		var err error
 		if f.o.Previous, err = receipts.ParseDigest(f.previous); err != nil {
 			return usage("--previous: %v", err)
 		}
+	}
+	return nil
+}
+
+// receiptFlag adds the flag for receipts of other tools.
+func (f *runFlags) receiptFlag(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.receipts, "receipt", nil, "NAME=FILE: a receipt of another tool that the configuration asks for by this name; repeatable")
+	completes(cmd, map[string]string{"receipt": ""})
+}
+
+// readReceipts reads the receipts of other tools, before anything runs that could
+// change them.
+func (f *runFlags) readReceipts() error {
+	for _, given := range f.receipts {
+		name, path, ok := strings.Cut(given, "=")
+		if !ok || name == "" || path == "" {
+			return usage("--receipt %q: want NAME=FILE", given)
+		}
+		if _, twice := f.o.Receipts[name]; twice {
+			return usage("--receipt %q: there twice", name)
+		}
+		file, size, err := openBundle(path)
+		if err != nil {
+			return err
+		}
+		content, err := io.ReadAll(io.LimitReader(file, verifier.MaxUpstreamReceipt+1))
+		file.Close()
+		if err != nil {
+			return &codeError{verifier.Unreadable, err}
+		}
+		if len(content) > verifier.MaxUpstreamReceipt {
+			return usage("--receipt %s: %d bytes: the limit is %d", name, max(size, int64(len(content))), verifier.MaxUpstreamReceipt)
+		}
+		if f.o.Receipts == nil {
+			f.o.Receipts = map[string][]byte{}
+		}
+		f.o.Receipts[name] = content
 	}
 	return nil
 }

@@ -115,7 +115,10 @@ func bundleTrials() map[verifier.Code]trial {
 		verifier.RedactedEvidence: onHead(fixture.Output{
 			Stdout: fixture.GoTest(pkg, "TestAdd", "TestAdd/********************", "TestSum"), Covered: true,
 		}),
-		verifier.LowIsolation: onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd"), Level: 1}),
+		verifier.ReceiptMissing:   withReceipt(func(r *fixture.Run) { r.Receipts = nil }),
+		verifier.ReceiptUnproven:  withReceipt(func(r *fixture.Run) { r.Config.Receipts[0].Chain = true }),
+		verifier.ReceiptUntrusted: withReceipt(func(r *fixture.Run) { r.Config.Receipts[0].Tool = "write" }),
+		verifier.LowIsolation:     onHead(fixture.Output{Stdout: fixture.GoTest(pkg, "TestAdd"), Level: 1}),
 
 		verifier.TestsFailed:   onHead(fixture.Output{Exit: 1, Stdout: fixture.GoTest(pkg, "TestAdd fail")}),
 		verifier.BuildBroken:   onHead(fixture.Output{Exit: 1, Stdout: fixture.GoBuildFailed(pkg)}),
@@ -181,6 +184,19 @@ func ofRun(edit func(*fixture.Run), ask func(*verifier.Options)) trial {
 		}
 		return observeFile(file, o)
 	}
+}
+
+// withReceipt verifies a run that asks for another tool's receipt.
+func withReceipt(edit func(*fixture.Run)) trial {
+	return ofRun(func(r *fixture.Run) {
+		text, key, err := fixture.Receipt("allow")
+		if err != nil {
+			return // then the run asks for none, and the trial shows it
+		}
+		r.Config.Receipts = []verifier.ReceiptEntry{{Name: "agent", Adapter: "acta", Keys: []string{key}}}
+		r.Receipts = map[string][]byte{"agent": text}
+		edit(r)
+	}, nil)
 }
 
 // onHead is [ofRun] with an output of the head's tests.

@@ -53,6 +53,9 @@ func (a *app) printReport(r verifier.Report) {
 	a.printClaim(w, r)
 	a.printRuns(w, r)
 	a.printTests(w, r)
+	for _, u := range r.Upstream() {
+		fmt.Fprintf(w, "  upstream  %s\n", oneLine(u.String()))
+	}
 	printNotes(w, r)
 	a.printHostNetwork(w, r)
 	for _, n := range r.Plan().NotCovered {

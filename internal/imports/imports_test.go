@@ -235,7 +235,8 @@ func TestDependencies(t *testing.T) {
 		},
 		"verifier": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",
-			module + "/internal/strictjson", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier/source",
+			"golang.org/x/text", "github.com/go-jose/go-jose/v4", // by what it knows of receipts of other tools
+			module + "/internal/strictjson", module + "/internal/jcs", module + "/internal/lazy", module + "/receipts", module + "/bundle", module + "/verifier/source",
 		},
 		"forge": {
 			"golang.org/x/mod", "golang.org/x/crypto", "golang.org/x/sys", "github.com/klauspost/compress", "go.yaml.in/yaml/v4",

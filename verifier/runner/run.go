@@ -50,6 +50,10 @@ type Options struct {
 	// has this run take none.
 	Reuse, Fresh bool
 
+	// Receipts are files of other tools' receipts, by the names under which the
+	// configuration asks for them: see [verifier.ReceiptEntry].
+	Receipts map[string][]byte
+
 	Attempt       int
 	Shard, Shards int
 	Previous      receipts.Digest
@@ -221,7 +225,7 @@ func (j *job) minLevel() int { return max(j.Config.Isolation.Level, j.o.MinLevel
 
 // calls makes the calls of the run and says how far it came.
 func (j *job) calls(ctx context.Context) (outcome, why string) {
-	steps := []func(context.Context) error{j.recordTrees, j.chooseWalls, j.recordPlan, j.prepare, j.importBase, j.test, j.judge}
+	steps := []func(context.Context) error{j.recordTrees, j.chooseWalls, j.recordPlan, j.recordReceipts, j.prepare, j.importBase, j.test, j.judge}
 	for _, step := range steps {
 		err := step(ctx)
 		if ctx.Err() != nil {
@@ -420,6 +424,35 @@ func (j *job) recordPlan(context.Context) error {
 			return err
 		}
 		result.Files = append(result.Files, receipts.File{Name: receipts.Bytes(f.name), Digest: d, Size: int64(len(f.doc))})
+	}
+	result.End = j.o.Now().UnixMilli()
+	return call.End(&result)
+}
+
+// recordReceipts records the receipts of other tools that the run was given, before
+// anything of the patch runs. What they come to, verification says.
+func (j *job) recordReceipts(context.Context) error {
+	if len(j.Config.Receipts) == 0 {
+		return nil
+	}
+	call, err := j.rec.Begin(&receipts.Args{
+		Tool: receipts.ToolReceipt, Argv: []receipts.Bytes{}, Dir: "/", Env: []receipts.Bytes{}, Patch: j.patch,
+	})
+	if err != nil {
+		return err
+	}
+	result := receipts.Result{State: receipts.StateExited, Start: j.o.Now().UnixMilli(), Files: []receipts.File{}}
+	for i := range j.Config.Receipts {
+		name := j.Config.Receipts[i].Name
+		content, ok := j.o.Receipts[name]
+		if !ok {
+			continue
+		}
+		d, err := j.rec.Spool().Put(content)
+		if err != nil {
+			return err
+		}
+		result.Files = append(result.Files, receipts.File{Name: verifier.ReceiptFile(name), Digest: d, Size: int64(len(content))})
 	}
 	result.End = j.o.Now().UnixMilli()
 	return call.End(&result)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 
 	"github.com/truegreen-dev/truegreen/verifier"
 )
@@ -167,6 +169,11 @@ func (s *Selection) configure(ctx context.Context, o Options, head Listing) erro
 		return err
 	}
 	s.Config, s.Source = c, source
+	for _, name := range slices.Sorted(maps.Keys(o.Receipts)) {
+		if !slices.ContainsFunc(c.Receipts, func(e verifier.ReceiptEntry) bool { return e.Name == name }) {
+			return &SelectError{verifier.Usage, fmt.Errorf("receipt %q: the configuration at the base asks for none of that name", name)}
+		}
+	}
 	if !found && o.Config != "" && len(o.Command) == 0 {
 		return &SelectError{verifier.NothingToRun, fmt.Errorf("nothing to run: base %s has no %s", cmp.Or(short(s.Base.ID), "(the empty tree)"), o.Config)}
 	}
