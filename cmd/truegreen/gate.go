@@ -123,6 +123,7 @@ type release struct {
 	repo    *runner.Repository
 	gate    verifier.Gate
 	needed  map[string]bool // trees
+	sums    treeSums
 	options verifier.Options
 	configs configs
 	policy  receipts.Digest // of its file

@@ -15,6 +15,7 @@ import (
 	"github.com/truegreen-dev/truegreen/receipts"
 	"github.com/truegreen-dev/truegreen/store"
 	"github.com/truegreen-dev/truegreen/verifier"
+	"github.com/truegreen-dev/truegreen/verifier/runner"
 )
 
 const waiverSuffix = ".waiver"
@@ -133,6 +134,31 @@ func (a *app) readWaiver(ctx context.Context, r *release, s source) error {
 	return nil
 }
 
+// treeSums are the hashes of trees in Git's SHA-256 object format. A tree that has the
+// SHA-1 of another one is another one.
+type treeSums struct {
+	mu    sync.Mutex
+	known map[string]string
+}
+
+// of returns the hash of a tree of the repository, whose files it reads once.
+func (t *treeSums) of(ctx context.Context, repo *runner.Repository, tree string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if sum, ok := t.known[tree]; ok {
+		return sum, nil
+	}
+	list, err := repo.List(ctx, tree, io.Discard)
+	if err != nil {
+		return "", err
+	}
+	if t.known == nil {
+		t.known = map[string]string{}
+	}
+	t.known[tree] = list.SHA256.String()
+	return t.known[tree], nil
+}
+
 // errOtherTree ends the verification of a bundle that no commit needs.
 var errOtherTree = errors.New("of another tree")
 
@@ -150,6 +176,10 @@ func (r *release) verify(ctx context.Context, s source) (verifier.GateBundle, er
 	return r.verifyAbout(s.Name, e, func(p verifier.Patch, o *verifier.Options) error {
 		if !r.needed[p.Tree.Git] {
 			return errOtherTree
+		}
+		var err error
+		if o.Tree, err = r.sums.of(ctx, r.repo, p.Tree.Git); err != nil {
+			return err
 		}
 		c, ok, err := r.configs.at(ctx, p.Base)
 		switch {

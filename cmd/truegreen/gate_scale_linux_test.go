@@ -56,7 +56,7 @@ func TestGateThousand(t *testing.T) {
 	}
 	p := report.Patch()
 	r := &release{
-		needed: map[string]bool{p.Tree.Git: true}, options: verifier.Options{Repository: run.Repository, Keys: run.Options().Keys, Now: run.Options().Now},
+		needed: map[string]bool{p.Tree.Git: true}, sums: treeSums{known: map[string]string{p.Tree.Git: p.Tree.SHA256.String()}}, options: verifier.Options{Repository: run.Repository, Keys: run.Options().Keys, Now: run.Options().Now},
 		configs: configs{trees: map[string]string{p.Base: "tree"}, known: map[string]config{"tree": {doc: doc}}},
 	}
 	bundles := make([]source, n)
@@ -95,4 +95,34 @@ func processorTime(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestGateTreeSum: a bundle counts for a commit only if its tree is the commit's by
+// SHA-256, and not by the id alone, which is SHA-1 in most repositories.
+func TestGateTreeSum(t *testing.T) {
+	t.Parallel()
+	run := fixture.New()
+	file, err := run.Bundle(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := verifier.Verify(bytes.NewReader(file), int64(len(file)), run.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := report.Patch()
+	doc, err := run.Config.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sum, want := range map[string]bool{p.Tree.SHA256.String(): false, p.BaseTree.SHA256.String(): true} {
+		r := &release{
+			needed: map[string]bool{p.Tree.Git: true}, sums: treeSums{known: map[string]string{p.Tree.Git: sum}}, options: run.Options(),
+			configs: configs{trees: map[string]string{p.Base: "tree"}, known: map[string]config{"tree": {doc: doc}}},
+		}
+		got, err := r.verify(t.Context(), source{store: memory(file)})
+		if err != nil || got.Report.Has(verifier.WrongPatch) != want {
+			t.Errorf("tree %s: %v, %v", sum, got.Report.Reasons(), err)
+		}
+	}
 }

@@ -56,7 +56,7 @@ it could not look. docs/guard.md has the rules.`,
 	f.receipts.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.mode, "mode", string(guard.Flag), "block, flag, log or sanitize")
-	flags.StringVar(&f.b.Tool, "tool", "", "the tool's name; the receipt has to be about it, where its format has room for one")
+	flags.StringVar(&f.b.Tool, "tool", "", "the tool's name; with --adapter the receipt has to be about it")
 	flags.StringVar(&f.kind, "tool-type", "", "what it is, such as web_search, retrieval or code_exec")
 	flags.StringVar(&f.source, "source", "", "the URL that the result is from")
 	flags.StringVar(&f.parent, "parent", "", "the scan that this one belongs to")
@@ -125,13 +125,11 @@ func (a *app) guardResult(cmd *cobra.Command, args []string, f *guardFlags) erro
 	return nil
 }
 
-// binding is what a receipt is asked to be about: what the flags say, and the tool and
-// the permission where receipts of the format can say them, or where they were asked for.
+// binding is what a receipt is asked to be about: what the flags say, also where receipts
+// of the format cannot say it, and are not trusted then. The permission alone is not asked
+// of those that know none, unless the flag is there.
 func (f *guardFlags) binding(cmd *cobra.Command, a *receiptAdapter) foreign.Binding {
 	b := f.b
-	if !a.carries("tool") {
-		b.Tool = ""
-	}
 	if !a.carries("decision") && !cmd.Flags().Changed("allowed") {
 		b.Allowed = false
 	}
@@ -180,15 +178,15 @@ func (a *app) showGuard(r *guard.Report) error {
 	}
 	_, err := fmt.Fprintf(w, "%s\n", head)
 	for _, d := range r.Detections {
-		where := fmt.Sprintf("at %d", d.Span.Start)
-		if d.Rule == "" || d.Span.End == 0 {
+		where := fmt.Sprintf(" at %d", d.Span.Start)
+		if d.Span.End == 0 { // it is of the receipt
 			where = ""
 		}
 		hidden := ""
 		if d.Encoding != "" {
 			hidden = " in " + d.Encoding + ": " + d.Inside
 		}
-		_, e := fmt.Fprintf(w, "  %-8s %s %s%s: %s\n", d.Severity, oneLine(d.Detector+"/"+d.Rule), where, oneLine(hidden), oneLine(d.Explanation))
+		_, e := fmt.Fprintf(w, "  %-8s %s%s%s: %s\n", d.Severity, oneLine(d.Detector+"/"+d.Rule), where, oneLine(hidden), oneLine(d.Explanation))
 		if d.Matched != "" {
 			_, e2 := fmt.Fprintf(w, "           %s\n", oneLine(d.Matched))
 			e = errors.Join(e, e2)

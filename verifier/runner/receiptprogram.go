@@ -157,7 +157,7 @@ func (p *receiptProgram) Verify(ctx context.Context, r io.Reader, b foreign.Bind
 	rules.Now = func() time.Time { return now }
 	question, err := json.Marshal(programQuestion{
 		1, receipt, programBinding{b.Tool, b.ArgHash, b.Target, b.Allowed},
-		programRules{now.UTC().Format(time.RFC3339), int64(rules.MaxAge / time.Second), int64(rules.Skew / time.Second), rules.Chain, rules.Head},
+		programRules{now.UTC().Format(time.RFC3339), int64((rules.MaxAge + time.Second - 1) / time.Second), int64(rules.Skew / time.Second), rules.Chain, rules.Head},
 		p.keys,
 	})
 	if err != nil {
@@ -216,12 +216,7 @@ func (p *receiptProgram) ask(ctx context.Context, question []byte) ([]byte, erro
 
 // copyProgram copies a program to where everybody can execute it.
 func copyProgram(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
+	info, err := os.Stat(from) // before it is opened: nobody may write into a pipe
 	switch {
 	case err != nil:
 		return err
@@ -230,7 +225,15 @@ func copyProgram(to, from string) error {
 	case info.Size() > MaxProgram:
 		return fmt.Errorf("more than %d bytes", MaxProgram)
 	}
-	program, err := io.ReadAll(io.LimitReader(in, MaxProgram))
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	program, err := io.ReadAll(io.LimitReader(in, MaxProgram+1))
+	if err == nil && len(program) > MaxProgram {
+		err = fmt.Errorf("more than %d bytes", MaxProgram)
+	}
 	if err != nil {
 		return err
 	}
