@@ -26,27 +26,16 @@ type registry struct {
 	agent string
 }
 
-// A registryAnswer is what the program says.
-type registryAnswer struct {
-	Items []struct {
-		Name   string `json:"name"`
-		Digest string `json:"digest"`
-	} `json:"items"`
-	File  string `json:"file"`
-	Error string `json:"error"`
-	Kind  string `json:"kind"`
-}
-
 // ask has the program answer a question.
-func (r *registry) ask(ctx context.Context, limit time.Duration, question map[string]string) (registryAnswer, error) {
+func (r *registry) ask(ctx context.Context, limit time.Duration, question store.RegistryQuestion) (store.RegistryAnswer, error) {
 	program, err := findProgram(ociProgram)
 	if err != nil {
-		return registryAnswer{}, fmt.Errorf("%s: %s speaks to registries, and %w", r.place, ociProgram, err)
+		return store.RegistryAnswer{}, fmt.Errorf("%s: %s speaks to registries, and %w", r.place, ociProgram, err)
 	}
-	question["place"], question["agent"] = r.place.String(), r.agent
+	question.Place, question.Agent = r.place.String(), r.agent
 	text, err := json.Marshal(question)
 	if err != nil {
-		return registryAnswer{}, err
+		return store.RegistryAnswer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit+ociPatience)
 	defer cancel()
@@ -56,34 +45,21 @@ func (r *registry) ask(ctx context.Context, limit time.Duration, question map[st
 	cmd.WaitDelay = ociPatience
 	out, err := cmd.Output()
 	if err != nil {
-		return registryAnswer{}, fmt.Errorf("%s: %s: %w", r.place, ociProgram, err)
+		return store.RegistryAnswer{}, fmt.Errorf("%s: %s: %w", r.place, ociProgram, err)
 	}
-	var a registryAnswer
+	var a store.RegistryAnswer
 	if err := json.Unmarshal(out, &a); err != nil {
-		return registryAnswer{}, fmt.Errorf("%s: %s: %w", r.place, ociProgram, err)
+		return store.RegistryAnswer{}, fmt.Errorf("%s: %s: %w", r.place, ociProgram, err)
 	}
-	if a.Error == "" {
-		return a, nil
+	if err := a.Err(); err != nil {
+		return store.RegistryAnswer{}, err
 	}
-	err = errors.New(a.Error)
-	if is := map[string]error{"unsafe": store.ErrUnsafe, "digest": store.ErrDigest, "too-large": store.ErrTooLarge}[a.Kind]; is != nil {
-		err = &registryError{a.Error, is}
-	}
-	return registryAnswer{}, err
+	return a, nil
 }
-
-// A registryError is what the program says is wrong with one candidate.
-type registryError struct {
-	text string
-	is   error
-}
-
-func (e *registryError) Error() string { return e.text }
-func (e *registryError) Unwrap() error { return e.is }
 
 // List implements [store.Store].
 func (r *registry) List(ctx context.Context) ([]store.Candidate, error) {
-	a, err := r.ask(ctx, store.ListTime, map[string]string{"op": "list"})
+	a, err := r.ask(ctx, store.ListTime, store.RegistryQuestion{Op: "list"})
 	var list []store.Candidate
 	for _, i := range a.Items {
 		list = append(list, store.NewCandidate(i.Name, i.Digest, nil))
@@ -97,7 +73,7 @@ func (r *registry) Open(ctx context.Context, c store.Candidate) (*store.Evidence
 	if err != nil {
 		return nil, err
 	}
-	a, err := r.ask(ctx, store.ListTime+store.OpenTime, map[string]string{"op": "get", "digest": c.Digest, "folder": dir})
+	a, err := r.ask(ctx, store.ListTime+store.OpenTime, store.RegistryQuestion{Op: "get", Digest: c.Digest, Folder: dir})
 	var e *store.Evidence
 	if err == nil {
 		e, err = store.OpenFile(a.File)
@@ -111,7 +87,7 @@ func (r *registry) Open(ctx context.Context, c store.Candidate) (*store.Evidence
 
 // put puts a bundle there.
 func (r *registry) put(ctx context.Context, path string) (store.Candidate, error) {
-	a, err := r.ask(ctx, store.OpenTime, map[string]string{"op": "put", "path": path})
+	a, err := r.ask(ctx, store.OpenTime, store.RegistryQuestion{Op: "put", Path: path})
 	if err == nil && len(a.Items) != 1 {
 		err = fmt.Errorf("%s: %s: %d items", r.place, ociProgram, len(a.Items))
 	}

@@ -147,8 +147,8 @@ var rules = []rule{
 		why:   "libraries know neither the command line nor where they are used",
 	},
 	{
-		of:    []string{"cmd/truegreen", "verifier", "verifier/runner", "forge", "store"},
-		never: []string{"./internal/githubtest", "./internal/registrytest", "github.com/getkin/kin-openapi/openapi3"},
+		of:    []string{"cmd/truegreen", "verifier", "verifier/runner", "forge", "store", "store/oci"},
+		never: []string{"./internal/githubtest", "./internal/registrytest", "./internal/storetest", "github.com/getkin/kin-openapi/openapi3"},
 		why:   "the fakes of a forge and of a registry are for tests",
 	},
 	{

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/truegreen-dev/truegreen/internal/registrytest"
+	"github.com/truegreen-dev/truegreen/internal/storetest"
 	"github.com/truegreen-dev/truegreen/store"
 )
 
@@ -50,47 +50,14 @@ func (p *placed) manifest(edit func(map[string]any)) string {
 	return p.Add(m)
 }
 
-// all opens what is in a place, and returns the contents by their names.
+// all opens what is in a registry.
 func all(t *testing.T, p store.Place, o Options) (map[string]string, error) {
 	t.Helper()
 	s, err := Open(p, o)
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.List(t.Context())
-	if err != nil {
-		return nil, err
-	}
-	got := map[string]string{}
-	var errs []error
-	for _, c := range list {
-		e, err := s.Open(t.Context(), c)
-		if err != nil {
-			if e != nil {
-				t.Errorf("%s: evidence beside %v", c.Name, err)
-			}
-			errs = append(errs, err)
-			continue
-		}
-		text, err := io.ReadAll(io.NewSectionReader(e, 0, e.Size))
-		if err != nil {
-			t.Error(err)
-		}
-		content := string(text)
-		for _, s := range e.Sidecars {
-			content += "|" + s.Name + "=" + string(s.Bytes)
-		}
-		got[c.Name] = content
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if o.Temp != "" {
-		if left, err := os.ReadDir(o.Temp); err != nil || len(left) > 0 {
-			t.Errorf("left behind: %v, %v", left, err)
-		}
-	}
-	return got, errors.Join(errs...)
+	return storetest.All(t, s, o.Temp)
 }
 
 // What is put is what is got, whatever the registry has.
@@ -111,8 +78,8 @@ func TestPut(t *testing.T) {
 			want := map[string]string{}
 			for _, name := range []string{"one", "two"} {
 				path := filepath.Join(dir, name+".tar.zst")
-				write(t, path, "bundle "+name)
-				write(t, filepath.Join(dir, name+".sig"), "signed "+name)
+				storetest.Write(t, path, "bundle "+name)
+				storetest.Write(t, filepath.Join(dir, name+".sig"), "signed "+name)
 				c, err := Put(t.Context(), p.place(), p.o, path)
 				if err != nil {
 					t.Fatal(err)
@@ -135,7 +102,7 @@ func TestPut(t *testing.T) {
 	}
 	p := newPlaced(t)
 	path := filepath.Join(t.TempDir(), "e.tar.zst")
-	write(t, path, "bundle")
+	storetest.Write(t, path, "bundle")
 	place := p.place()
 	place.Digest = registrytest.Digest([]byte("another image"))
 	if _, err := Put(t.Context(), place, p.o, path); err == nil || !strings.Contains(err.Error(), "look up the image") {
@@ -144,16 +111,9 @@ func TestPut(t *testing.T) {
 	if _, err := Put(t.Context(), store.Place{Kind: store.Path, Path: "x"}, p.o, path); !errors.Is(err, ErrNoPut) {
 		t.Errorf("into a folder: %v", err)
 	}
-	write(t, filepath.Join(filepath.Dir(path), "e.txt"), "bundle")
+	storetest.Write(t, filepath.Join(filepath.Dir(path), "e.txt"), "bundle")
 	if _, err := Put(t.Context(), p.place(), p.o, filepath.Join(filepath.Dir(path), "e.txt")); err == nil {
 		t.Error("another name")
-	}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 
